@@ -27,7 +27,7 @@ from agedp_data.messages import format_value, suggest_name
 Unlimited = Literal["unlimited"]
 Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
 """How a leakage function is bounded: exactly, or by a total variation; `ModelSection.methods` are those of a model."""
-Acceptance = Literal["useless", "no-credit", "total", "shared"]
+Acceptance = Literal["useless", "no-credit", "total"]
 """A cause for which a first release is refused unless [promise] accept names it."""
 FindingName = Literal[
     "rejected", "negative", "thousands", "text", "bound", "time", "clock", "interval", "slot", "channels", "conflicts",

@@ -290,8 +290,7 @@ class Promise(Section):
     accept: Annotated[Acceptances | None, FREE] = None
     """Causes that refuse a first release, accepted in writing: "no-credit" (the notion's bound is at least 0.95 of the
     sum of all losses), "useless" (no span has a 90 % interval below 25 % of the yardstick's mean), "total" (the sum of
-    all losses, or the epsilon of a window, is above 20), "shared" (households of the roster are released elsewhere,
-    as far as the accounts of populations know). Read at the first registration only.
+    all losses, or the epsilon of a window, is above 20). Read at the first registration only.
     """
 
     _publication: Publication = PrivateAttr(default=Publication())

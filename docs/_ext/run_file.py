@@ -73,7 +73,7 @@ _VALIDATOR_TEXTS = {
     "_group_columns": "text, or list of 2 to 6 texts",
     "_zone": "time zone",
     "horizon": 'number of days, or `"unlimited"`',
-    "acceptances": 'list of `"no-credit"`, `"useless"`, `"total"`, `"shared"`',
+    "acceptances": 'list of `"no-credit"`, `"useless"`, `"total"`',
     "day": "date",
     "_cron": "cron line",
     "_location": "path or URL",

@@ -40,8 +40,7 @@ class PromiseKeys:
         max_day_epsilon: cap on the loss of a day, which no model relaxes [epsilon].
         epsilon_total: cap on the composed loss of all days [epsilon], or "unlimited".
         delta: probability of the (epsilon, delta) bounds, below 1 [-]; None for pure bounds.
-        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total",
-            "shared".
+        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total".
     """
 
     notion: ClassVar[str]

@@ -82,8 +82,8 @@ class ReleaseOptions(TypedDict, total=False):
         model: a model, for the notions that need one.
         accept_unverified_model: True accepts that the promise rests on an estimated model, which one dataset can
             contradict but never verify; required for it.
-        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total",
-            "shared", beside those of the promise; and names of `agedp.findings`, such as "negative".
+        accept: causes for which a first release is refused, accepted knowingly: "no-credit", "useless", "total", beside
+            those of the promise; and names of `agedp.findings`, such as "negative".
         population: name of the population in the ledger and the release.
         ledger: URL of a ledger, or an open one; in memory if not given.
         title: title of the release.

@@ -53,7 +53,7 @@ last_day = {last}
 statistic = "mean"
 clamp_kwh = {clamp}
 [promise]
-accept = ["useless", "no-credit", "total", "shared"]
+accept = ["useless", "no-credit", "total"]
 {promise}
 {rest}
 """

@@ -473,7 +473,7 @@ def write_run(house: House, kind: Kind, form: Form, days: list[date], *, mode: s
     table = "\n".join([*minutes, *(["[input.columns]"] if columns else []), *columns, "[output]"])
     house.edit(
         ('preflight = "report"\n', ""), ('["input/*.csv"]', '["input/*/*"]'), ("[output]", table),
-        ('["useless", "no-credit", "total", "shared"]', json.dumps(ACCEPT)),
+        ('["useless", "no-credit", "total"]', json.dumps(ACCEPT)),
     )  # fmt: skip
 
 

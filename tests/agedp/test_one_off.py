@@ -15,7 +15,7 @@ from agedp.setup.run_file_options import toml_of
 from agedp.stages.publish import open_release
 from agedp_data.config import load
 from agedp_data.datasets.synthetic import write_london
-from agedp_data.errors import AgedpError, ContractChanged, Refused, RunFileError
+from agedp_data.errors import AgedpError, ContractChanged, RunFileError
 from agedp_data.ledger import Ledger
 
 ACCEPT = ["useless", "no-credit", "total"]
@@ -227,12 +227,8 @@ def test_calls_over_the_same_households_count_each_other(calls, tmp_path, monkey
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     write_london(tmp_path / "in", households=40, first_day=date(2013, 1, 1), days=4, seed=3)
     for number in range(1, calls + 1):
-        shared = {} if number == 1 else {"accept": f"{CLASSICAL['accept']},shared"}
-        result = release([str(tmp_path / "in")], tmp_path / f"out{number}", CLASSICAL | shared)
+        result = release([str(tmp_path / "in")], tmp_path / f"out{number}", CLASSICAL)
         account = open_release(tmp_path / f"out{number}").statement["household_account"]
         days = len(result.run.drawn)
         assert (account["day"], account["total"]) == (f"{number / 2:g}", f"{number * days / 2:g}")
     assert (tmp_path / "data" / "agedp" / "household_register.sqlite").exists()
-    with pytest.raises(Refused, match="released elsewhere too"):
-        release([str(tmp_path / "in")], tmp_path / "further", CLASSICAL)
-    assert not (tmp_path / "further").exists()

@@ -183,7 +183,7 @@ def test_a_refused_first_release_is_a_failed_plan_with_its_public_text(tmp_path:
     house, day = House(tmp_path), date(2013, 1, 1)
     house.fill([day], households="AB")
     house.write(day, day)
-    house.edit(('accept = ["useless", "no-credit", "total", "shared"]\n', ""))
+    house.edit(('accept = ["useless", "no-credit", "total"]\n', ""))
     run = RunContext.load(house.run_file)
     with disable_run_logger(), use_observer(FlowObserver()) as observer, pytest.raises(Refused):
         run_stages(run, call=(tasks := CalledTasks(release_flow._ReleaseTasks(run, observer, InputProgress()))))

@@ -130,7 +130,7 @@ def test_what_would_stop_the_next_run_ends_it_the_same_way(world: World) -> None
 
 
 def test_a_first_release_that_would_be_refused_is_named(world: World) -> None:
-    world.edit(('accept = ["useless", "no-credit", "total", "shared"]\n', ""), ("clamp_kwh = 20", "clamp_kwh = 200"))
+    world.edit(('accept = ["useless", "no-credit", "total"]\n', ""), ("clamp_kwh = 20", "clamp_kwh = 200"))
     with on(5):
         status = world.load("status", "run.toml")
         text = world.succeed("status", "run.toml")

@@ -40,7 +40,7 @@ clamp_kwh = 20
 [alerts]
 min_coverage = 0.99
 [promise]
-accept = ["useless", "no-credit", "total", "shared"]
+accept = ["useless", "no-credit", "total"]
 {promise}[model]
 {model}
 """

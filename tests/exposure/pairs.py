@@ -50,7 +50,7 @@ mode = "{mode}"
 {last}{wait}
 {series}
 [promise]
-accept = ["useless", "no-credit", "total", "shared"]
+accept = ["useless", "no-credit", "total"]
 notion = "{notion}"
 {promise}max_day_epsilon = 0.6
 epsilon_total = {total}

@@ -69,7 +69,7 @@ clamp_kwh = 30
 bins_kwh = [0, 10, 20, 30]
 by = "tariff"
 [promise]
-accept = ["useless", "no-credit", "total", "shared"]
+accept = ["useless", "no-credit", "total"]
 notion = "age-dependent"
 age_days = 1
 epsilon_per_day = {epsilon}

@@ -136,7 +136,7 @@ wrong SHAPE & half_hour_clamp_kwh=41; SHAPE & half_hour_clamp_kwh=4; bins_kwh=[0
 amend max_missing=2; USABLE
 wrong clamp_kwh=40; USABLE & half_hour_clamp_kwh=4; USABLE
 [promise]
-free accept=["useless"] | ["no-credit", "total"] | ["shared"]
+free accept=["useless"] | ["no-credit", "total"]
 wrong accept=[] | "useless" | ["usless"]
 amend age_days=3 & max_day_epsilon=0.55 & epsilon_total=8 | 3
 never delta=0.01

@@ -41,7 +41,7 @@ last_day = {last}
 statistic = "mean"
 clamp_kwh = {clamp_kwh}
 [promise]
-accept = ["useless", "no-credit", "total", "shared"]
+accept = ["useless", "no-credit", "total"]
 {promise}
 {model}
 """

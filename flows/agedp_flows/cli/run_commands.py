@@ -137,8 +137,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="WORD",
-            help="at the first release, accept a refused cause knowingly: no-credit, useless, total or shared; may be "
-            "repeated",
+            help="at the first release, accept a refused cause knowingly: no-credit, useless or total; may be repeated",
         ),
     ] = None,
     as_json: options.JsonOption = False,
@@ -149,8 +148,7 @@ def run(
 
     A first release is judged before anything is read: a promise that credits
     nothing, that makes no span of use, or whose losses add up to too much, is
-    refused unless the run file or --accept accepts the cause, and so are
-    households that are released elsewhere too. Nothing is asked.
+    refused unless the run file or --accept accepts the cause. Nothing is asked.
 
     Without Prefect, one cron line is enough. It needs the full path of the
     command, because cron has its own PATH:

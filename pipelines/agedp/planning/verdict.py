@@ -8,8 +8,6 @@ Public: it uses no reading. It is made once, before the contract of a population
   the pure losses of the whole series. Classical promises that sum and is not judged.
 * A TOTAL is too large if the losses of the whole series add up to more than 20 without a delta. A promise over windows
   is judged by its window. `epsilon_total = "unlimited"` says that there is no total, and accepts it.
-* Households are SHARED if another population, ledger or rehearsal over readings counts a household of the roster, as
-  the accounts of populations know before the first release; how many, and with which losses, is confidential.
 
 Decisions:
 
@@ -142,9 +140,8 @@ class Verdict:
     `limited` is the epsilon whose size is judged and what it is about, None where nothing is: a promise over windows is
     judged by its window, and one without a total accepts it. `accepted` are the words of [promise] accept, `remedy` is
     the notion's about a lack of credit. `noises` are those of the group with the most noise; `least_noises`, where they
-    differ, of that with the least. A rehearsal is not refused: `is_release` is False. `is_shared` tells that another
-    population counts a household of the roster. `min_households` is that of the run file, `row_remedy` the notion's
-    about rows that have too little of its bound.
+    differ, of that with the least. A rehearsal is not refused: `is_release` is False. `min_households` is that of the
+    run file, `row_remedy` the notion's about rows that have too little of its bound.
     """
 
     notion: str
@@ -156,7 +153,6 @@ class Verdict:
     accepted: tuple[Acceptance, ...] = ()
     is_release: bool = True
     least_noises: tuple[SeriesNoise, ...] = ()
-    is_shared: bool = False
     min_households: int = FEWEST_HOUSEHOLDS
     row_remedy: str = ""
 
@@ -210,13 +206,6 @@ class Verdict:
             if self.row_remedy:
                 text += f" Before that take {self.row_remedy}."
             causes.append(Cause("useless", text))
-        if self.is_shared:
-            text = (
-                "households of this roster are released elsewhere too, and the losses of both releases add up. "
-                'Continue that release, or end the rows of these households; [population] shared_households = "refuse" '
-                "stops at the first day that has one."
-            )
-            causes.append(Cause("shared", text))
         return tuple(causes)
 
     @property
@@ -231,9 +220,8 @@ class Verdict:
         causes = " Also, ".join(cause.text for cause in self.refused)
         words = [cause.word for cause in self.refused]
         listed, options = ", ".join(f'"{word}"' for word in words), " ".join(f"--accept {word}" for word in words)
-        about = "[population] roster" if words == ["shared"] else f'[promise] notion = "{self.notion}"'
         return (
-            f"{about}: {causes} {advice}To release it knowingly, write accept = [{listed}] "
+            f'[promise] notion = "{self.notion}": {causes} {advice}To release it knowingly, write accept = [{listed}] '
             f"(command line: {options}). Nothing was drawn"
         )
 

@@ -44,10 +44,8 @@ from agedp_data.config.model_section import missing_acceptance
 from agedp_data.config.schedule import Rehearsal
 from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets import filesystem
-from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import AgedpError, ChainError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import ContractRecord
-from agedp_data.ledger.account_database import AccountedPopulation
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import AnyRelease, ReleaseHeader, ReleaseRecord
 from agedp_data.notions.publication import total_charge
@@ -113,7 +111,7 @@ def plan(session: LedgerSession) -> DueDays:
             check_enough_households(run.run_file, run.roster.counts, due_days.due)
         if (verdict := find_verdict(session, due_days)) is not None:
             if refusal := verdict_refusal(verdict, session.terms(), run):  # a cause that [promise] accept does not name
-                raise Refused(refusal, private=f"{refusal}{_shared_text(session, verdict)}")
+                raise Refused(refusal)
             due_days = replace(due_days, notices=tuple(verdict.lines))
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
@@ -204,33 +202,15 @@ def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
     if session.history.contracts or not due_days.due:
         return None
     undrawn = frozenset(due_day.day for due_day in due_days.due if not due_day.is_drawn)
-    verdict = None
     with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model: the release says so
-        verdict = judge_first_release(session.terms(), session.run.roster.counts, session.run.today, undrawn=undrawn)
-    return verdict and replace(verdict, is_shared=bool(_counted_elsewhere(session)))
-
-
-def _counted_elsewhere(session: LedgerSession) -> tuple[AccountedPopulation, ...]:
-    """Return the populations that count a household of the roster; none where the run file refuses such days."""
-    accounts = session.accounts
-    return () if accounts is None or accounts.refuses_shared else accounts.counted_elsewhere(session.ledger)
-
-
-def _shared_text(session: LedgerSession, verdict: Verdict) -> str:
-    """Return what the accounts know of shared households, for the terminal; "" if the verdict refuses none."""
-    if not any(cause.word == "shared" for cause in verdict.refused):
-        return ""
-    others = _counted_elsewhere(session)
-    total = format_epsilon(sum(of.charged_total for of in others))
-    return f". Populations that the accounts know: {len(others)}, epsilon {total} about all days of one household"
+        return judge_first_release(session.terms(), session.run.roster.counts, session.run.today, undrawn=undrawn)
+    return None
 
 
 def verdict_refusal(verdict: Verdict | None, terms: ReleaseTerms, run: RunContext) -> str:
     """Return why the verdict refuses a first release, with the advisor's best rows; "" if it does not."""
     if verdict is None or not verdict.refused:
         return ""
-    if all(cause.word == "shared" for cause in verdict.refused):  # about which no promise changes anything
-        return f"{run.run_file.name}: {verdict.refusal()}"
     from agedp.planning.advisor import advise  # noqa: PLC0415  (a refused first release alone needs advice)
 
     return f"{run.run_file.name}: {verdict.refusal(advise(terms, run.roster.counts, run.today).best())}"

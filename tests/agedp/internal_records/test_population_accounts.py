@@ -41,7 +41,6 @@ DAYS = [FIRST + timedelta(days=i) for i in range(8)]
 HOMES = "ABCDEF"
 HALF = 500_000_000
 ACCOUNTS, KEY, PLACE = "household_register.sqlite", "household_register.key", "household_register.place"
-ACCEPTED = ', "shared"]'
 SHARED = 'household_register = "sqlite:///shared/register.sqlite"'
 
 
@@ -154,29 +153,6 @@ def test_a_renamed_population_is_counted_and_stated_or_refused(house: House) -> 
     assert "Households on the roster: 2" in caught.value.private
     assert "roster: 2" not in str(caught.value)
     assert house.rows(name="three.sqlite") == ()
-
-
-def test_a_first_release_of_shared_households_is_accepted_in_writing(house: House) -> None:
-    name_population(house, "one", "ABC")
-    house.run(today=after(4))
-    name_population(house, "two", "DEF")
-    house.edit((ACCEPTED, "]"))
-    house.run(today=after(1))  # shares no household
-    name_population(house, "three", "CDE")
-    house.edit((ACCEPTED, "]"))
-    with pytest.raises(Refused, match="households of this roster are released elsewhere too") as caught:
-        house.run(today=after(2))
-    assert 'accept = ["shared"]' in str(caught.value)
-    assert caught.value.private.endswith(
-        "Populations that the accounts know: 2, epsilon 2.5 about all days of one household"
-    )
-    assert "2.5" not in str(caught.value)
-    assert not [name for name in ("three", "three.sqlite") if (house.folder / name).exists()]
-    house.edit(('"total"]', f'"total"{ACCEPTED}'))
-    house.run(today=after(2))
-    house.edit((ACCEPTED, "]"))
-    house.run(today=after(3))  # asked once, before the first release
-    assert halves(house, "three") == (3, 3 + 4 + 1)
 
 
 def test_refusing_shared_households_tightens_and_never_loosens(house: House) -> None:

@@ -319,7 +319,7 @@ def test_each_word_accepts_its_own_cause_only():
     ("written", "message"),
     [
         (["usless"], '[promise] accept = ["usless"]: \'usless\' is not known; did you mean \'useless\'? Known are '
-         '"useless" | "no-credit" | "total" | "shared"'),
+         '"useless" | "no-credit" | "total"'),
         (["useless", 3], "must be a list of words in quotes"),
         ("useless", "must be a list, in square brackets"),
         ([], "must not be empty"),
@@ -346,7 +346,7 @@ def useless(house, **keys):
     """Write two households and one day, of which nothing can be seen at this epsilon."""
     house.fill([FIRST], households="AB", wh=keys.pop("wh", 200))
     house.write(FIRST, FIRST, **keys)
-    house.edit(('accept = ["useless", "no-credit", "total", "shared"]\n', ""))
+    house.edit(('accept = ["useless", "no-credit", "total"]\n', ""))
     return house
 
 
@@ -383,7 +383,7 @@ def test_a_running_series_is_not_judged_nor_one_that_is_added(house):
     house.write(FIRST, FIRST + timedelta(days=1))
     house.fill([FIRST + timedelta(days=i) for i in range(2)], households="AB")
     assert len(house.run(today=FIRST + timedelta(days=1)).released) == 1
-    house.edit(('accept = ["useless", "no-credit", "total", "shared"]\n', ""))
+    house.edit(('accept = ["useless", "no-credit", "total"]\n', ""))
     session = house.session(today=FIRST + timedelta(days=2))
     assert "verdict" not in read_plan(session).facts
     house.edit(("clamp_kwh = 50", 'clamp_kwh = 50\nshare = 0.5\n[series.counts]\nstatistic = "coverage"\nshare = 0.5'))
