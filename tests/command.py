@@ -15,7 +15,10 @@ from unittest import mock
 from agedp_flows.cli.app import main
 from tests.references import unresolved
 
-VERDICT = ("agedp: Verdict before the first release: ", "agedp: Accepted in writing by ", "agedp: A rehearsal passes, ")
+VERDICT = (
+    "agedp: Verdict before the first release: ", "agedp: Accepted in writing by ", "agedp: A rehearsal passes, ",
+    "agedp: [population] min_households = ",
+)  # fmt: skip
 
 
 def beside_verdict(err: str) -> str:

@@ -78,6 +78,13 @@ class OutputSection(parameters.Section):
     """
 
 
+FEWEST_HOUSEHOLDS: Final = 10
+"""Households below which no group is proposed to be released: the threshold of official statistics for a table's cell
+(Office for National Statistics, rule of ten; the energy statistics of Great Britain by postcode have 5 meters). It is a
+convention and no privacy mechanism: of fewer households the noise alone hides one.
+"""
+
+
 class PopulationSection(parameters.Section):
     """[population]: the households that the promise protects."""
 

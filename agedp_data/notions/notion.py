@@ -210,6 +210,10 @@ class Notion(Accountant, Protocol):
         """Sentence for the plan about the promise and its caps; "" for none."""
 
     @property
+    def row_remedy(self) -> str:
+        """Key of the promise that gives a row about several days more of the same bound, with why; "" for none."""
+
+    @property
     def at_delta(self) -> str:
         """Promised delta for messages about sums over several days, "" without one."""
 
@@ -319,6 +323,11 @@ class Promise(Section):
     @property
     def remark(self) -> str:
         """Return a sentence for the plan about the promise and its caps; "" for most notions."""
+        return ""
+
+    @property
+    def row_remedy(self) -> str:
+        """Return the key that gives a row about several days more of the same bound; "" for most notions."""
         return ""
 
     @property

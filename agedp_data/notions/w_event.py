@@ -134,6 +134,13 @@ class WEvent(EnforcedPromise):
             return {**super().limits, of_window: None, name_at_delta(of_window, self.delta): window}
         return {**super().limits, DAY_BOUND: min(self.day_cap, window), of_window: window}
 
+    @property
+    def row_remedy(self) -> str:
+        """Return the rule for rows about several days, where they have the part of a single day."""
+        if self.spend != "even" or not self._publication.has_periods:
+            return ""
+        return 'spend = "per-row", with which a row has its part of the window, where "even" gives it that of one day'
+
     def planned_loss(self, losses: Losses, day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return a window_days-th of the window's epsilon, or half of the budget that the fullest window has left.
 

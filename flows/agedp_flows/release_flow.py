@@ -19,6 +19,7 @@ from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files.atomic_files import FileNotice
 from agedp.pipeline import RunSummary, run_stages
 from agedp.run_context import RunContext
+from agedp.stages.plan import RELEASED_ELSEWHERE
 from agedp.stages.release import ReleaseResult
 from agedp_data.errors import AgedpError, Refused
 from agedp_flows import artifacts, stage_tasks
@@ -53,7 +54,8 @@ def _begin(run_file: str, as_of: date | None, observer: stage_tasks.FlowObserver
 
     def notice(lines: Sequence[str]) -> None:
         for line in lines:
-            get_run_logger().info(line)
+            if line != RELEASED_ELSEWHERE:  # what the accounts know enters no database
+                get_run_logger().info(line)
         if shown is not None:
             shown(lines)
 

@@ -10,7 +10,7 @@
 
 A second call with the same options continues: what is released stays as it is and nothing is drawn again. A call with
 other options starts anew while nothing is released, and is refused afterwards, with the differences by option, before
-anything is read. FILES are free, as in a run file.
+anything is read. FILES are free, as in a run file, and so are the options that add a page to the release folder.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ from agedp_data.model import PUBLIC_FILE
 
 FILES: Final = "FILES"
 ACCEPT: Final[Key] = ("promise", "accept")
+_PAGES: Final = {FLAGS["output", key]: key for key in ("deployment", "explore")}
+"""Options that add a page to the release folder, and their keys of [output]."""
 _ARGUMENTS: Final = "arguments.json"
 _FILES_LINE: Final = re.compile(r"^files\s*=\s*\[[^\n]*\][ \t]*$", re.MULTILINE)
 _LONGEST: Final = 200
@@ -98,7 +100,7 @@ def different_arguments(folder: Path, differing: Mapping[str, tuple[Any, Any]], 
         differing: the arguments that differ.
         released: whether a day is released already; before that, the folder may be deleted to begin anew.
     """
-    texts = {name: [*map(_value_text, values)] for name, values in differing.items() if name != FILES}
+    texts = {name: [*map(_value_text, values)] for name, values in differing.items() if name not in (FILES, *_PAGES)}
     changes = "; ".join(f"{name} was {before} and is {now}" for name, (before, now) in texts.items())
     advice = (
         "Give the same arguments to continue. Another --out makes another release with a ledger of its own: the losses "
@@ -123,6 +125,25 @@ def write_files(run_file: Path, patterns: Sequence[str]) -> None:
     earlier, changed_tables = tomllib.loads(text), tomllib.loads(changed)
     if earlier | {"input": earlier["input"] | {"files": locations}} != changed_tables:
         problem = "[input] files: is not written in one line; write the files of this call there, and use `agedp run`"
+        raise RunFileError(problem, private=f"{run_file}: {problem}")
+    atomic_files.write(run_file, changed.encode())
+
+
+def write_pages(run_file: Path, pages: Mapping[str, bool]) -> None:
+    """Write which pages a release folder has, by key of [output], into the run file; nothing else in it changes.
+
+    Raises:
+        RunFileError: [output] is not written as a table with one key in a line.
+    """
+    text = changed = run_file.read_text(encoding="utf-8")
+    for key, is_written in pages.items():
+        line = f"{key} = {str(is_written).lower()}"
+        changed, found = re.subn(rf"^{key}\s*=\s*(true|false)\b", line, changed, count=1, flags=re.MULTILINE)
+        if not found:
+            changed = re.sub(r"^\[output\]", f"[output]\n{line}", changed, count=1, flags=re.MULTILINE)
+    earlier = tomllib.loads(text)
+    if earlier | {"output": earlier["output"] | pages} != tomllib.loads(changed):
+        problem = "[output] has not one key in a line; write the pages of this call there, and use `agedp run`"
         raise RunFileError(problem, private=f"{run_file}: {problem}")
     atomic_files.write(run_file, changed.encode())
 
@@ -230,7 +251,7 @@ def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: 
 
 
 def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool:
-    """Return whether an earlier call began this release; its run file then reads the files of this call.
+    """Return whether an earlier call began this release; its run file then has the files and pages of this call.
 
     Draws of a private model alone begin none: they stay in the ledger, and other options begin with their losses.
 
@@ -244,11 +265,14 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
     has_rows = any(isinstance(row, ContractRecord | ModelRecord | ReleaseRecord) for row in _ledger_rows(folder))
     if differing and not has_rows and not (out / STATEMENT).exists():
         return False
-    if any(key != FILES for key in differing):
+    if any(key not in (FILES, *_PAGES) for key in differing):
         released = (out / STATEMENT).exists() or any(isinstance(row, ReleaseRecord) for row in _ledger_rows(folder))
         raise different_arguments(folder, differing, released=released)
-    if differing:
+    if FILES in differing:
         write_files(folder / RUN_FILE, patterns)
+    if pages := {_PAGES[flag]: now == _plain(True) for flag, (_, now) in differing.items() if flag in _PAGES}:
+        write_pages(folder / RUN_FILE, pages)
+    if differing:
         write_arguments(folder, arguments_of(patterns, options))
     return True
 

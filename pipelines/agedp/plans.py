@@ -21,7 +21,7 @@ from agedp.result_summary import ResultSummary, extent
 from agedp.run_context import RunContext
 from agedp.setup.advice import advise_run
 from agedp.stages.input_check import check_input_files
-from agedp.stages.plan import RunForecast, find_due_days, forecast_run
+from agedp.stages.plan import RunForecast, check_enough_households, find_due_days, forecast_run
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO
@@ -114,7 +114,7 @@ def plan(
         options: as in `release`.
 
     Raises:
-        RunFileError: a missing or invalid keyword, or keywords beside a run file.
+        RunFileError: a missing or invalid keyword, or keywords beside a run file; no day has `min_households`.
         PreflightFailed: readings that refuse a first release; `agedp.findings` names the causes.
         ContractChanged: the ledger holds releases of this population under another promise.
 
@@ -134,6 +134,8 @@ def plan(
             raise noted(checked.refusal)
         warn_of(checked.findings)
     planned = forecast_run(session)
+    if not session.history.contracts:
+        check_enough_households(run.run_file, run.roster.counts, planned.due_days.due)
     expected = planned.forecast
     refusal = "" if planned.now.refused is None else str(planned.now.refused)
     ended_by = refusal or expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")

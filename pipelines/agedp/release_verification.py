@@ -113,6 +113,10 @@ class Verification:
     """Fingerprint and date of later keys that the key before them did not sign."""
     newest_row: str = ""
     """Hash of the newest ledger row in the folder, as `ReleaseFolder.newest_row`."""
+    unwritten: tuple[str, ...] = ()
+    """Texts that the installed agedp does not write so, as another version may have: an edit of one passes, unless the
+    folder is signed by a named key.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -562,6 +566,7 @@ def _verification(
     keys = [key for key in statement.content() if key not in (*_FIGURES, "figures", "second_population")]
     texts = (WORDS, REPORT, PACKAGE, *(name for name in (DEPLOYMENT, EXPLORE) if name in listed))
     other_texts = [name for name in texts if name not in same_texts]
+    other_sentences = [] if is_of_this_version(statement) else [f"the sentences of {STATEMENT}"]
     script = ", and the script in it is not compared with any"
     return Verification(
         ("checksums", "tables", STATEMENT, *(name for name in texts if name in same_texts)),
@@ -572,4 +577,5 @@ def _verification(
             *([] if is_of_this_version(statement) else [f"sentences, {', '.join(keys)} of {STATEMENT}: {writer}"]),
             *(f"{name}: {writer}{script if name == EXPLORE else ''}" for name in other_texts),
         ),
+        unwritten=(*other_sentences, *(name for name in other_texts if name in listed)),
     )

@@ -494,10 +494,11 @@ def sanitise(
 
 
 def true_means(run_file: str | Path) -> pd.DataFrame:
-    """Return the true daily means of a run file's population beside the released ones. Confidential.
+    """Return the daily means of a run file's population before noise, beside the released ones. Confidential.
 
-    Use it to compare what was published with what was so. A true mean is an unprotected figure: it is never handed
-    over, and with the released mean it discloses the noise of its day.
+    Use it to see what the noise did. A true mean is that of days as the series counts them: after the clamp, which it
+    does not show, and with `missing_kwh` for a missing day. It is an unprotected figure: it is never handed over, and
+    with the released mean it discloses the noise of its day.
 
     Args:
         run_file: the path of a run file.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import stat
 from datetime import date
 
@@ -70,10 +71,17 @@ def test_a_fresh_run_file_asks_for_each_decision_in_one_line(tmp_path, london):
 def test_with_its_decisions_made_the_run_file_runs(tmp_path, dataset, place):
     """Also where roster and readings lie in one folder: the roster is not read as readings."""
     WRITERS[dataset](tmp_path / place, households=4, first_day=FIRST, days=3, seed=1)
-    release = sanitise(decided(init([str(tmp_path / place / "*.csv")], folder=tmp_path).run_file))
+    initial = init([str(tmp_path / place / "*.csv")], folder=tmp_path, options=toml_of({"min_households": "2"}))
+    release = sanitise(decided(initial.run_file))
     release.verify()
     assert release.statement["days"]["released"] == 3
     assert "derived from the input files" in " ".join(release.statement["notes"])
+
+
+def test_fewer_households_than_ten_are_never_proposed(tmp_path, london):
+    assert len(london.household_ids) < 10
+    proposed = init([str(tmp_path / "in")], folder=tmp_path).run_file.read_text()
+    assert re.search(r"^(# decide: )?min_households = 10\b", proposed, re.M)
 
 
 def test_nothing_is_ever_written_over(tmp_path, london):
@@ -93,7 +101,7 @@ def test_nothing_is_ever_written_over(tmp_path, london):
 
 
 def test_groups_need_a_roster_that_has_their_column(tmp_path, london):
-    given = toml_of({"by": "tariff"})
+    given = toml_of({"by": "tariff", "min_households": "2"})
     with pytest.raises(RunFileError, match=r"^--by tariff: roster.csv does not exist, and no group can be read off"):
         init([str(tmp_path / "in")], folder=tmp_path, options=given)
     init([str(tmp_path / "in")], folder=tmp_path).run_file.unlink()

@@ -89,6 +89,22 @@ def test_the_same_call_draws_nothing_and_another_is_refused(released, files):
     assert Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows() == rows
 
 
+def test_a_page_can_be_added_to_what_is_released(released, files, tmp_path):
+    for name in ("out", "out-confidential"):
+        shutil.copytree(released / name, tmp_path / name)
+    run_file = tmp_path / "out-confidential" / "run.toml"
+    run_file.write_text(run_file.read_text().replace(str(released), str(tmp_path)))
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.parquet")}
+    for explore in (True, False, True):
+        pages = {"explore": "true"} if explore else {}
+        assert not release(files, tmp_path / "out", DISCOUNTED | pages).run.released
+        assert (tmp_path / "out" / "explore.html").exists() == explore
+        open_release(tmp_path / "out").verify()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").glob("*.parquet")} == before
+    with pytest.raises(ContractChanged, match=r"--rate was 0\.9 and is 0\.8\. Give"):
+        release(files, tmp_path / "out", {**DISCOUNTED, "explore": "true", "deployment": "true", "rate": "0.8"})
+
+
 def test_missing_options_are_named_all_at_once(files, tmp_path):
     line = refused(files, tmp_path / "out", notion="temporal", clamp_kwh="20", period="all", epsilon_total="5")
     named = line.partition("Also give ")[2].partition(". ")[0].split(", ")

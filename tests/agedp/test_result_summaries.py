@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import agedp
+from agedp_data.errors import RunFileError
 
 mpl.use("agg")
 IDS = ("PLANTED-73610", "PLANTED-90417", "PLANTED-55281")
@@ -148,3 +149,10 @@ def test_a_mean_count_has_two_standard_deviations_of_its_noise(two_days):
         [upright] = container.lines[2]
         lengths = [np.ptp(segment[:, 1]) for segment in upright.get_segments()]
         np.testing.assert_allclose(lengths, 2 * 2 * sd / np.sqrt(2))
+
+
+def test_a_plan_of_which_no_day_has_enough_households_is_refused(readings):
+    """The readings are of three; a plan without rows did not say why."""
+    for function in (agedp.plan, agedp.release):
+        with pytest.raises(RunFileError, match=r"min_households = 4: no due day has 4 .*the largest group has 3\."):
+            function(readings, **{**TERMS, "min_households": 4})

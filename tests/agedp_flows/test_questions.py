@@ -90,7 +90,7 @@ def test_enter_accepts_how_a_file_is_read_and_the_rest_is_typed(
 ) -> None:
     (tmp_path / "solar.csv").write_text(SOLAR)
     answers = f"{mark}\nday\n0.5\n" + "\n" * 4
-    asked = answered("init", "solar.csv", answers=answers, folder=tmp_path)
+    asked = answered("init", "solar.csv", "--min-households", "1", answers=answers, folder=tmp_path)
     assert asked.status == 0, asked
     columns = tomllib.loads((tmp_path / "run.toml").read_text())["input"]["columns"]
     assert meaning.items() <= columns.items()
@@ -109,7 +109,8 @@ def test_a_proposal_that_follows_readings_is_recorded_as_that(tmp_path: Path) ->
         for minute in ("00", "30")
     )
     (tmp_path / "plain.csv").write_text(text)
-    asked = answered("init", "plain.csv", "--protect", "day", "--epsilon", "1", answers="\n" * 9, folder=tmp_path)
+    given = ["--protect", "day", "--epsilon", "1", "--min-households", "2"]
+    asked = answered("init", "plain.csv", *given, answers="\n" * 9, folder=tmp_path)
     assert asked.status == 0, asked
     read_off = tomllib.loads((tmp_path / "run.toml").read_text())["input"]["read_off"]
     assert "unit" in read_off

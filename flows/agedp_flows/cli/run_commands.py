@@ -307,7 +307,7 @@ def verify(  # noqa: PLR0913, PLR0917  (a parameter for each option)
 
         spans = folder_spans(release, span, delta)
         span_facts, spans_text = {"spans": spans_json(spans)}, span_lines(release, spans)
-    lines = verification_lines(folder, verification, has_ledger=ledger is not None)
+    lines = verification_lines(folder, verification, has_ledger=ledger is not None, has_key=bool(key))
     lines += signature_lines(verification, key=key)
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")

@@ -282,19 +282,24 @@ def after_transfer(address: str) -> list[str]:
     ]
 
 
-def verification_lines(folder: str | Path, verification: Verification, *, has_ledger: bool) -> list[str]:
+def verification_lines(
+    folder: str | Path, verification: Verification, *, has_ledger: bool, has_key: bool = False
+) -> list[str]:
     """Return the result as lines for the terminal.
 
     Args:
         folder: the release folder, as it was named.
         verification: of the folder.
         has_ledger: whether the folder equals a ledger.
+        has_key: whether a key was named, which has signed the folder.
     """
     if has_ledger:
         return [f"{folder}: verified. It is as it was published, and equals the ledger"]
+    unseen = "" if has_key else ", ".join(verification.unwritten)
+    excepted = f" except {unseen}, which may have been edited" if unseen else ""
     signed = "signed, not compared with the rows" if verification.signed_by else "not compared"
     return [
-        f"{folder}: verified. What was compared follows from its ledger rows",
+        f"{folder}: verified{excepted}. What was compared follows from its ledger rows",
         f"compared: {', '.join(verification.compared)}",
         f"{signed}: {'; '.join(verification.not_compared)}",
     ]
@@ -326,6 +331,7 @@ def verification_json(verification: Verification, *, has_ledger: bool) -> dict[s
     return {
         "compared": list(verification.compared),
         "not_compared": list(not_compared),
+        "unwritten": [] if has_ledger else list(verification.unwritten),
         "signed_by": verification.signed_by,
         "key_breaks": [{"key": key, "date": at} for key, at in verification.key_breaks],
         "newest_row": verification.newest_row,

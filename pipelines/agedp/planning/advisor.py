@@ -270,9 +270,10 @@ def row_for(terms: ReleaseTerms, roster: RosterCounts, today: date, asked: Asked
     Raises:
         RunFileError: this span cannot be protected so, or nothing can be published under it.
     """
-    adviser, reason = (
-        _Adviser(terms, roster, today),
-        "no group of the roster is large enough on the days of the schedule",
+    adviser = _Adviser(terms, roster, today)
+    reason = (
+        f"no group of the roster has {terms.run.population.min_households} households on a day of the schedule. "
+        "Correct the roster, or write fewer knowingly: [population] min_households (--min-households)"
     )
     rows: list[AdviceRow] = []
     protected, epsilon, delta, every, clamps = asked

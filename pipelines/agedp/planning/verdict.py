@@ -11,6 +11,7 @@ Public: it uses no reading. It is made once, before the contract of a population
 
 Decisions:
 
+* `min_households` below ten is said and not refused: it has no default, and fewer than ten are never proposed.
 * The series are the planned ones, whatever is due now: to the last day, the horizon or `epsilon_total`, but at most ten
   years; a last day that is farther away promises no shorter spans.
 * Where the sum of the losses exceeds the limit of the own bound far enough, the limit decides, and nothing is computed.
@@ -40,6 +41,7 @@ from agedp.signal_against_noise import three_digits
 from agedp.stage_values import DueDay
 from agedp_data import clock, mechanisms, yardstick
 from agedp_data.config import RunFile
+from agedp_data.config.output import FEWEST_HOUSEHOLDS
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon, rounded_up
 from agedp_data.messages import percent_text
 from agedp_data.notions.enforcement import own_bound_name
@@ -137,7 +139,8 @@ class Verdict:
     `limited` is the epsilon whose size is judged and what it is about, None where nothing is: a promise over windows is
     judged by its window, and one without a total accepts it. `accepted` are the words of [promise] accept, `remedy` is
     the notion's about a lack of credit. `noises` are those of the group with the most noise; `least_noises`, where they
-    differ, of that with the least. A rehearsal is not refused: `is_release` is False.
+    differ, of that with the least. A rehearsal is not refused: `is_release` is False. `min_households` is that of the
+    run file, `row_remedy` the notion's about rows that have too little of its bound.
     """
 
     notion: str
@@ -149,6 +152,8 @@ class Verdict:
     accepted: tuple[Acceptance, ...] = ()
     is_release: bool = True
     least_noises: tuple[SeriesNoise, ...] = ()
+    min_households: int = FEWEST_HOUSEHOLDS
+    row_remedy: str = ""
 
     @property
     def errors(self) -> tuple[SpanError, ...]:
@@ -197,6 +202,8 @@ class Verdict:
                 f"{percent_text(ROUGH)} of {_mean_text(smallest)} is rough, {percent_text(FIT)} fit. "
                 f"An epsilon, or a number of households, {factor} times as large makes it rough."
             )
+            if self.row_remedy:
+                text += f" Before that take {self.row_remedy}."
             causes.append(Cause("useless", text))
         return tuple(causes)
 
@@ -219,13 +226,18 @@ class Verdict:
 
     @property
     def lines(self) -> list[str]:
-        """Return what is shown before the first draw: the figures, and each cause that does not refuse the release."""
+        """Return what is shown before the first draw: the figures, causes that do not refuse it, few households."""
         lines = [f"Verdict before the first release: {self.text}."]
         for cause in [cause for cause in self.causes if cause not in self.refused]:
             passed = f'A rehearsal passes, a release will be refused unless "{cause.word}" is accepted'
             if cause.word in self.accepted:
                 passed = f'Accepted in writing by "{cause.word}"'
             lines.append(f"{passed}: {cause.text}")
+        if self.min_households < FEWEST_HOUSEHOLDS:
+            lines.append(
+                f"[population] min_households = {self.min_households} is below {FEWEST_HOUSEHOLDS}, the least that "
+                "official statistics usually publish: of so few households the noise alone hides one."
+            )
         return lines
 
     @property
@@ -342,6 +354,8 @@ def judge_first_release(
         promise.accept or (),
         schedule.mode != "rehearsal",
         () if least_noises == noises else least_noises,
+        min_households=run.population.min_households,
+        row_remedy=terms.notion.row_remedy,
     )
 
 

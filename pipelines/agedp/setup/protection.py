@@ -36,6 +36,7 @@ from agedp.setup.run_file_options import COMMENTS, SERIES, Key, OptionValues, qu
 from agedp_data import yardstick
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import DeclaredModel
+from agedp_data.config.output import FEWEST_HOUSEHOLDS
 from agedp_data.epsilon import exact_text
 from agedp_data.errors import RunFileError
 from agedp_data.messages import percent_text
@@ -236,7 +237,7 @@ def _reasons_of_span(
         else "each row has an equal part for the rows that a window touches",
         _TOTAL: asked if protected == "all" else "all days together have no limit",
         ("promise", "epsilon_per_day"): asked if protected == "day" else "an equal part of all rows",
-        ("population", "min_households"): "fewer are never published: half of them, at most 100",
+        ("population", "min_households"): f"fewer are never published: half of them, {FEWEST_HOUSEHOLDS} to 100",
     }  # fmt: skip
     if delta is not None:
         reasons["promise", "delta"] = "--delta: of the bound over several days"

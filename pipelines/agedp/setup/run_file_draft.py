@@ -19,6 +19,7 @@ from agedp.setup.run_file_options import FLAGS, SERIES, Key, OptionValues, numbe
 from agedp_data.accounting.renyi import Curve, approximate_epsilon, laplace_curve, largest_equal_loss, multiply
 from agedp_data.config.loading import SCHEMA_FILE, Problem, parse, validate_run_file
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
+from agedp_data.config.output import FEWEST_HOUSEHOLDS
 from agedp_data.config.run_file import RunFile
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.epsilon import NANO, ceil_nano, exact_text, floor_nano
@@ -164,8 +165,8 @@ class Proposals:
         return number_of(self._options, (table, key))
 
     def _of_min_households(self) -> int:
-        # not all: every day after the first that leaves would go
-        return min(100, max(1, (self._facts.households + 1) // 2))
+        # not all: every day after the first that leaves would go; fewer are typed
+        return min(100, max(FEWEST_HOUSEHOLDS, (self._facts.households + 1) // 2))
 
     def _of_epsilon_per_day(self) -> str:
         """Return half an epsilon within the caps, or the equal loss that fills a total at delta over the period."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from agedp import budget
 from agedp.budget import PlannedRelease, ReleaseTerms
@@ -53,6 +53,10 @@ from agedp_data.roster import RosterCounts
 from agedp_data.series.series_terms import days_of
 
 Arrival = Literal["complete", "skipped", "waits", "given up"]
+RELEASED_ELSEWHERE: Final = (
+    "households of this roster are released elsewhere too: the losses of all their releases add up, as the statement "
+    'says. [population] shared_households = "refuse" stops at the first day that has one'
+)
 _MIN_BYTES = 2**16
 """Space for a short release, or some days of a ledger; the disk may still fill up meanwhile."""
 
@@ -112,7 +116,8 @@ def plan(session: LedgerSession) -> DueDays:
         if (verdict := find_verdict(session, due_days)) is not None:
             if refusal := verdict_refusal(verdict, session.terms(), run):  # a cause that [promise] accept does not name
                 raise Refused(refusal)
-            due_days = replace(due_days, notices=tuple(verdict.lines), purpose=verdict.purpose)
+            notices = (*verdict.lines, *_released_elsewhere(session))
+            due_days = replace(due_days, notices=notices, purpose=verdict.purpose)
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
         if run.run_file.output.explore:
@@ -205,6 +210,16 @@ def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
     with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model: the release says so
         return judge_first_release(session.terms(), session.run.roster.counts, session.run.today, undrawn=undrawn)
     return None
+
+
+def _released_elsewhere(session: LedgerSession) -> tuple[str, ...]:
+    """Return the line about households of the roster that another population counts; none where such days are refused.
+
+    What the accounts know is confidential: a flow run prints this line and does not log it.
+    """
+    accounts = session.accounts
+    is_counted = accounts is not None and not accounts.refuses_shared and accounts.counted_elsewhere(session.ledger)
+    return (RELEASED_ELSEWHERE,) if is_counted else ()
 
 
 def verdict_refusal(verdict: Verdict | None, terms: ReleaseTerms, run: RunContext) -> str:

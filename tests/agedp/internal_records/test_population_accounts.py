@@ -23,6 +23,7 @@ from agedp.release_verification import open_release
 from agedp.stages import report
 from agedp.stages.amend import amend
 from agedp.stages.ingest import read_files
+from agedp.stages.plan import RELEASED_ELSEWHERE, plan
 from agedp.stages.publish import publish_release
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import AgedpError, ContractChanged, InputError, LedgerBehind, LedgerError, Refused
@@ -133,13 +134,16 @@ def test_the_accounts_have_digests_and_no_name(house: House) -> None:
 
 def test_a_renamed_population_is_counted_and_stated_or_refused(house: House) -> None:
     name_population(house, "one")
+    assert RELEASED_ELSEWHERE not in plan(house.session(today=after(4))).notices
     house.run(today=after(4))
+    assert not plan(house.session(today=after(5))).notices  # said once, before the first draw
     lines = household_lines(house.run_file)
     assert lines[-1].startswith("Other populations that share a household: not known to these accounts since ")
     name_population(house, "two")
     before = "households of this roster are released elsewhere: 1 population, epsilon 2 about all days of one of them; "
     [line] = shared_lines(house.session(today=after(2)))
     assert line.startswith(before)
+    assert RELEASED_ELSEWHERE in plan(house.session(today=after(2))).notices
     summary = house.run(today=after(2))
     assert (halves(house, "one"), halves(house, "two")) == ((1, 4), (2, 6))
     assert shared_lines(summary.session)[0].startswith("Other populations that share a household: 1, known to these")

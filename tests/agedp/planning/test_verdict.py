@@ -258,6 +258,16 @@ def test_a_promise_over_windows_is_judged_by_its_window():
         assert words(judged(W_EVENT | keys, days=365)) == expected
 
 
+def test_months_under_an_even_window_are_refused_with_the_rule_for_rows():
+    """A month has 1/31 of the window with "even", 1/3 with "per-row": such a window touches at most three months."""
+    of_months = {"series.daily_mean": {"every": "month"}, "schedule": {"first_day": date(2013, 1, 1)}}
+    keys = {**W_EVENT, "window_days": 31, "epsilon_per_window": 5, "max_day_epsilon": 5, "epsilon_total": 20}
+    even, per_row = (judged({**keys, "spend": rule}, days=365, **of_months) for rule in ("even", "per-row"))
+    assert 'Before that take spend = "per-row"' in even.refusal()
+    assert not words(per_row)
+    assert even.errors[0].half_width / per_row.errors[0].half_width == pytest.approx(31 / 3, rel=1e-6)
+
+
 def test_the_layers_of_a_mean_are_judged_by_their_sum():
     """Scales of 20/0.77 and 55/0.23 over epsilon and households; their sum is not Laplace."""
     layers = {"clamp_kwh": [20, 75], "share": [Decimal("0.77"), Decimal("0.23")]}
@@ -282,9 +292,8 @@ def test_each_word_accepts_its_own_cause_only():
         assert [cause.word for cause in verdict.refused] == left
         assert verdict.facts["causes"] == ["no-credit", "useless"]
         assert verdict.facts["refused"] == left
-        assert [line.partition(":")[0] for line in verdict.lines[1:]] == [
-            f'Accepted in writing by "{word}"' for word in words(verdict) if word not in left
-        ]
+        accepted = [f'Accepted in writing by "{word}"' for word in words(verdict) if word not in left]
+        assert [line.partition(":")[0] for line in verdict.lines[1 : len(accepted) + 1]] == accepted
         json.dumps(verdict.facts)
 
 
@@ -327,6 +336,14 @@ def test_a_first_run_is_refused_before_anything_is_read(houses, tmp_path):
     assert read_plan(house.session()).facts["verdict"]["refused"] == ["useless"]
 
 
+def test_fewer_households_than_ten_are_said_and_not_refused():
+    """Ten contributors to a cell: the threshold of the Office for National Statistics."""
+    for fewest, is_said in ((1, True), (9, True), (10, False), (30, False)):
+        verdict = judged({"epsilon_per_day": Decimal("0.5")}, homes=40, population={"min_households": fewest})
+        assert (f"[population] min_households = {fewest} is below 10" in verdict.lines[-1]) == is_said
+        assert not verdict.refused
+
+
 def test_a_running_series_is_not_judged_nor_one_that_is_added(house):
     useless(house).edit(('notion = "classical"', 'accept = ["useless"]\nnotion = "classical"'))
     house.write(FIRST, FIRST + timedelta(days=1))
@@ -351,9 +368,10 @@ def test_the_command_shows_the_verdict_before_the_draw_and_refuses(house):
     assert (misspelt.status, "did you mean 'useless'?" in misspelt.err) == (2, True)
     accepted = agedp("run", house.run_file, "--quiet", "--accept", "total", "--accept", "useless")
     assert (accepted.status, accepted.out) == (0, "")
-    first, second = accepted.err.splitlines()
+    first, second, third = accepted.err.splitlines()
     assert first.startswith("agedp: Verdict before the first release: of no use; 90 % interval of daily_mean ±116 kWh")
     assert second.startswith('agedp: Accepted in writing by "useless": no span is of use: ')
+    assert third.startswith("agedp: [population] min_households = 2 is below 10")
     again = agedp("run", house.run_file, "--quiet")
     assert (again.status, again.err) == (0, "")
 

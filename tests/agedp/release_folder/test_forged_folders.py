@@ -236,6 +236,12 @@ def test_texts_of_another_version_are_named_and_its_figures_compared(tmp_path, c
     [keys] = [text for text in found.not_compared if text.startswith("sentences, ")]
     assert keys.endswith(f" of statement.json: {writer}")
     assert {"model", "notes", "software"} <= {*re.split("[ ,]+", keys)}
+    edited = copy_of(population.release)
+    (edited / "report.html").write_text("<p>Nothing is revealed.</p>")
+    reseal(edited)
+    first = agedp("verify", str(edited)).out.splitlines()[0]
+    assert "verified except the sentences of statement.json, STATEMENT.md, report.html, " in first
+    assert "which may have been edited" in first
     name = next(name for name in names_of(population.release) if name.startswith("temporal leakage"))
     forged = copy_of(population.release)
     forge(forged, partial(lower, name=name))
