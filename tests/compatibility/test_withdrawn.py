@@ -86,3 +86,15 @@ def test_the_frontier_is_refused_before_a_file_is_read(tmp_path, monkeypatch):
     assert (status, out) == (2, "")
     assert err.startswith("agedp: agedp plan --frontier is withdrawn, 0.2 had it; use `agedp compare`")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["init", "sanitise"])
+def test_the_option_of_the_memory_is_refused_with_its_substitute(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in (("--memory", "pair"), ("--memory=pair",)):
+        assert agedp(command, "nowhere.csv", *words) == (
+            2,
+            "",
+            f"agedp: agedp {command} --memory is withdrawn, 0.2 had it; leave it out, or use --step half-hour with "
+            "--chain cyclic\n",
+        )
