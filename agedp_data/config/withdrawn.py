@@ -21,6 +21,7 @@ REBUILD: Final = (
     "agedp ledger households --rebuild is withdrawn, 0.2 had it; accounts that are lost begin anew with the next run, "
     "with what the ledger has recorded"
 )
+MEMORY: Final = "agedp {} --memory is withdrawn, 0.2 had it; leave it out, or use --step half-hour with --chain cyclic"
 _MEMORY: Final = (
     '[model] memory = "{}" is withdrawn, 0.2 had it; remove the key, or use step = "half-hour" with chain = "cyclic"'
 )

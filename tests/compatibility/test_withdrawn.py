@@ -11,6 +11,7 @@ import pytest
 from agedp.calibration_pipeline import calibrate
 from agedp.ledger_session import LedgerSession
 from agedp.release_verification import open_release
+from agedp.setup import run_file_options
 from agedp.stages.amend import preview_amendment
 from agedp.stages.plan import find_due_days
 from agedp_data.errors import RunFileError
@@ -25,6 +26,19 @@ ROW = r"\[output\] witness in a PostgreSQL table is withdrawn, 0\.2 had it; use 
 BEGUN = {"temporal-memory": MEMORY, "age-dependent-private": QUANTILES, "witness-row": ROW}
 
 
+OPTIONS = """
+    absent-days accept-unverified-model age-days alpha assume basis bins-kwh budget by categories chain clamp-kwh
+    clock confidence contact corrections coverage curve dataset day-zone decimal delta delta-kwh discount edges
+    energy-column epsilon epsilon-per-day epsilon-per-window epsilon-total every failure-probability family
+    file-order first-day form fraction give-up-days half-hour-clamp-kwh horizon-days household-column
+    household-register ignore-columns interval-minutes kernel last-day layout level licence max-day-epsilon
+    max-half-hour-kwh max-missing max-rejected-share method min-households min-visits missing
+    missing-controlled-load missing-kwh mode model-ages noise-interval notion period population preflight
+    publish-envelope rate rehearsal-on repeated risk schedule secret selection-epsilon separator share
+    shared-households skip-days source spend stamp states statistic step time-column time-format title unit values
+    wait-for window-days witness zone
+"""
+"""The options of 0.2 for keys of a run file, but for --memory."""
 MODELS = ("temporal-memory", "age-dependent-private")
 """The row of a witness goes on in `test_fixtures`, on a server."""
 
@@ -86,3 +100,20 @@ def test_the_frontier_is_refused_before_a_file_is_read(tmp_path, monkeypatch):
     assert (status, out) == (2, "")
     assert err.startswith("agedp: agedp plan --frontier is withdrawn, 0.2 had it; use `agedp compare`")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["init", "sanitise"])
+def test_the_option_of_the_memory_is_refused_with_its_substitute(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in (("--memory", "pair"), ("--memory=pair",)):
+        assert agedp(command, "nowhere.csv", *words) == (
+            2,
+            "",
+            f"agedp: agedp {command} --memory is withdrawn, 0.2 had it; leave it out, or use --step half-hour with "
+            "--chain cyclic\n",
+        )
+
+
+def test_every_other_option_of_0_2_is_one_still():
+    options = {option.flag for option in (*run_file_options.OPTIONS, *run_file_options.notion_options())}
+    assert {f"--{name}" for name in OPTIONS.split()} <= options

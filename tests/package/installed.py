@@ -70,7 +70,7 @@ EXTRAS: Final = {
         "from urllib.request import urlopen; assert b'bokeh.min.js' in urlopen(c.dashboard_link).read(); c.close()"
     ),
     "dataframe": f"{_READ}, as_dask=True); print(readings.npartitions)",
-    "explore": "from agedp.reports.explore_page import installed_library as i; print(len(i().script))",
+    "explore": "from agedp.reports.chart_library import installed_library as i; print(len(i().script))",
     "plot": f"{_CHAINS}chains.plot()",
     "postgresql": "import psycopg; print(psycopg.pq.version())",
     "prefect": "import agedp_flows.deployment_entrypoint as e; print(e.release.name, e.calibrate.name)",

@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs" / "deploy.md").read_text("utf-8")
 
 def test_the_image_has_extras_that_exist_and_files_that_the_context_contains():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    [installed] = re.findall(r'"\$\{wheel\}\[([a-z,]+)\]"', CONTAINERFILE)
+    [installed] = re.findall(r'"\$\{wheel\}\[([a-z0-9,]+)\]"', CONTAINERFILE)
     assert set(installed.split(",")) <= extras.keys()
     context = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
     copied = re.findall(r"^COPY (?!--from)(?:--\S+ )?(.*) \S+$", CONTAINERFILE, re.MULTILINE)

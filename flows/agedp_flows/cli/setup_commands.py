@@ -78,6 +78,11 @@ class RunFileCommand(options.OnceCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Parse the arguments; `_WORDS` keeps them."""
         _WORDS.set((*ctx.command_path.split(), *args))
+        if any(word.partition("=")[0] == "--memory" for word in args):
+            from agedp_data.config.withdrawn import MEMORY
+            from agedp_data.errors import RunFileError
+
+            raise RunFileError(MEMORY.format(ctx.info_name))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
