@@ -45,9 +45,9 @@ def _user() -> str | None:
 class PostgreSQL:
     """One server, on a socket in its folder (everybody is trusted) and on loopback (by password)."""
 
-    def __init__(self, programs: Path) -> None:
-        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a crash syncs the whole disk
-        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir=memory))
+    def __init__(self, programs: Path, disk: Path | None = None) -> None:
+        memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a crash syncs the whole disk
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir=disk or memory))
         self.data = self.folder / "data"
         self.user = _user()
         if self.user:
@@ -56,12 +56,23 @@ class PostgreSQL:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
-        words = ("-D", str(self.data), "-U", "admin", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
+        words = (
+            "-D",
+            str(self.data),
+            "-U",
+            "admin",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--auth=trust",
+            "-N",
+            "--wal-segsize=1",
+        )
         order = [programs / "initdb", *words]
         done = subprocess.run(order, user=self.user, cwd=self.folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         (self.data / "pg_hba.conf").write_text("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
-        self._program = str(programs / "postgres")
+        self.programs = programs
         self._guard: subprocess.Popen[bytes] | None = None
         self._made = 0
         self.start()
@@ -70,7 +81,7 @@ class PostgreSQL:
     def start(self) -> None:
         words = ["-D", str(self.data), "-k", str(self.folder), "-h", "127.0.0.1", "-p", str(self.port)]
         words += ["-c", "recovery_init_sync_method=syncfs"]  # or a crash costs a sync of every file
-        order = [sys.executable, "-c", _GUARD, self.user or "", self._program, *words]
+        order = [sys.executable, "-c", _GUARD, self.user or "", str(self.programs / "postgres"), *words]
         with (self.folder / "log").open("ab") as log:
             self._guard = subprocess.Popen(order, cwd=self.folder, stdin=subprocess.PIPE, stdout=log, stderr=log)
         self.wait()

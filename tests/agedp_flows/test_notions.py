@@ -33,8 +33,10 @@ def ausgrid(folder: Path, discount: str, *, households: int = 6, days: int = 5) 
     """The shipped run file beside synthetic households; its twin discounts hyperbolically."""
     text = EXAMPLE.read_text("utf-8").replace('"exponential"', f'"{discount}"')
     text = text.replace("0.99 ", f"{TWINS[discount][0]} ")
-    if days < 365:  # six households and five days, of which a discount credits next to nothing
-        text = text.replace("[promise]", '[promise]\naccept = ["no-credit", "useless", "total"]')
+    # six households and five days, of which a discount credits next to nothing; and 300, a third of what is of use
+    accepted = '["no-credit", "useless", "total"]' if days < 365 else '["useless"]'
+    text = text.replace("[promise]", f"[promise]\naccept = {accepted}")
+    if days < 365:
         last = FIRST + timedelta(days=days - 1)
         text = text.replace("2013-06-30", str(last)).replace("min_households = 100", f"min_households = {households}")
     written = write_ausgrid(folder, households=households, first_day=FIRST, days=days, seed=11, quirks=False)

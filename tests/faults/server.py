@@ -62,6 +62,7 @@ def _be(order: dict[str, Any], log: Path) -> None:
     from agedp_data.ledger.backends import backend, postgresql, sqlite
     from agedp_flows.cli.app import main
     from tests.faults.boundaries import Boundaries, die
+    from tests.faults.inside_sqlite import INSIDE, watch_sqlite
     from tests.nights.keyed import keyed_sampler
 
     os.chdir(order["house"])
@@ -84,7 +85,10 @@ def _be(order: dict[str, Any], log: Path) -> None:
         then = partial(_cut, order["cut"]) if "cut" in order else die
         if "pauses" in order:
             then = partial(time.sleep, order["pauses"])
-        Boundaries(Path(order["house"]), log, then=then, **where).watch()
+        boundaries = Boundaries(Path(order["house"]), log, then=then, **where)
+        boundaries.watch()
+        if order.get("like") == INSIDE:
+            watch_sqlite(boundaries.passes)
     with keyed_sampler(Path(order["journal"])):
         main()
 

@@ -20,6 +20,7 @@ from agedp_data.ledger.records import ReleaseRecord
 from agedp_data.ledger.witness import FileWitness
 from tests.agedp_flows.serving import environment, processes_of
 from tests.command import beside_verdict
+from tests.faults.inside_sqlite import INSIDE, find_vfs
 from tests.faults.runs import SERVER, LedgerServer
 from tests.faults.scenes import SCENES, WITNESS, Scene
 from tests.nights.keyed import draws
@@ -65,6 +66,24 @@ def test_killed_at_every_boundary_and_run_again_it_is_as_undisturbed(scene: Scen
     trials = scene(name, on_server=on_server)
     killed = [trials.trial(kill_at=at).killed for at in range(1, len(trials.passed) + 1)]
     assert all(killed[:-4])  # of two threads both may come to make a folder, or one
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["the first run", "a night", "a night, with a witness", "amend", "import"])
+def test_killed_inside_a_commit_of_sqlite_and_inside_its_rollback(scene: Scenes, name: str) -> None:
+    if find_vfs() is None:
+        pytest.skip("SQLite lies in Python's module and lets nobody replace its system calls")
+    trials, chance, rollbacks = scene(name), random.Random(name), 0  # noqa: S311 - instants, no secrets
+    calls = sum(passed.startswith("sqlite ") for passed in trials.run(like=INSIDE).passed)
+    for at in sorted(chance.sample(range(1, calls), 16)):  # the last one depends on how fast the other thread was
+        trials.restore()
+        assert trials.run(like=INSIDE, kill_at=at).killed, at
+        verify = ("ledger", "verify", trials.shelf.url(trials.ledger))  # draws nothing, but undoes what was half stored
+        rollbacks += trials.run(*verify, like=INSIDE, kill_at=chance.randint(1, 4)).killed
+        rows = trials.after_death()
+        trials.mend()
+        trials.require_drawn_once(rows)
+    assert rollbacks
 
 
 @pytest.mark.parametrize(

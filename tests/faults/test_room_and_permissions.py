@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,10 @@ def stopped_then_mended(trials: Scene, file_bytes: int) -> bool:
     if end.status:
         assert end.status in (2, 3), end
         assert end.line
-        assert not [*trials.house.rglob("*.tmp"), *trials.house.rglob("*-journal")]
+        journals = [str(path) for path in trials.house.rglob("*-journal")]
+        # what SQLite may not write to now, it rolls back when it may
+        needless = [path for path in journals if Path(path.removesuffix("-journal")).stat().st_size <= file_bytes]
+        assert not [*trials.house.rglob("*.tmp"), *needless]
     trials.mend()
     trials.require_drawn_once(rows)
     return bool(end.status)

@@ -140,7 +140,7 @@ def sample_course(notion: str) -> Course:
         leaves={9: 9, 15: 16},
         no_run=frozenset(range(16, 22)),
         cleared=frozenset({6, 13}),
-        markers={day: day + 1 for day in range(11, 24)} | {11: 15, 13: NEVER},
+        markers={day: day + 1 for day in range(10, 24)} | {11: 15, 13: NEVER},
     )
 
 

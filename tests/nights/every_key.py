@@ -89,11 +89,11 @@ wrong interval_minutes=15 | 60 | 20 & columns={household = "a"} & categories=["G
 wrong suffixes=["E*"] & read_off=["unit"]
 [output]
 never household_register="sqlite:///out/register.sqlite"
-free release="out/elsewhere" & title="Another" & source="Ours" & licence="CC0-1.0"
+free release="out/elsewhere" & confidential="out/house" & title="Another" & source="Ours" & licence="CC0-1.0"
 free contact="us" & deployment=true & explore=true & interval=0.5 & layout="monthly" | "single"
 free averages_by=["year"] | ["week", "month"]
 amend witness="homes.witness" & sign=true
-never ledger="sqlite:///out/fresh.sqlite" & confidential="out/house"
+never ledger="sqlite:///out/fresh.sqlite"
 [population]
 free roster="same.csv"
 amend min_households=4 & shared_households="refuse"

@@ -199,6 +199,8 @@ _EXPLANATIONS_BY_TEXT: Final = (
     ("shutting down", "the server is shutting down; start again when it is back"),
     ("too many", "the server has no connections left; start again later"),
     ("connection slots", "the server has no connections left; start again later"),
+    ("could not write init file", "the server's disk is full, or cannot be written; nothing was stored"),
+    ("No space left", "the server's disk is full; nothing was stored"),
     ("could not translate host name", "a server of that name does not exist; check the address"),
     ("failed to resolve host", "a server of that name does not exist; check the address"),
     ("Name or service not known", "a server of that name does not exist; check the address"),  # psycopg 3.2
