@@ -87,9 +87,11 @@ def test_every_figure_of_an_assessment_is_the_statement_s(made):
     for name, bound in bounds.items():
         assert cells(text, f"{name} |") == [bound["epsilon"], bound["factor"] or "none", bound["limit"], BLANK]
     day, total, account = bounds["day"], bounds["total"], statement["household_account"]
+    today = "2013-01-04"
     assert f"a factor {day['factor']}; about all days by {total['factor']};" in cells(text, "inference: ")[0]
     assert f"have epsilon {total['epsilon']};" in cells(text, "linkability")[0]
-    assert f"day {account['day']}, total {account['total']};" in cells(text, "recipient of two releases")[3]
+    losses = f"day {account['day']} on {today}, total {account['total']} on {today};"
+    assert losses in cells(text, "recipient of two releases")[3]
     accuracy = statement["accuracy"][0]
     assert f"{accuracy['day']}: at most {accuracy['within']} kWh" in cells(text, "How exact")[0]
     assert cells(text, "released so far")[0] == "3 days, 2013-01-01 to 2013-01-03"

@@ -51,7 +51,7 @@ def signing_key(folder: Path, keys: KeyHistory) -> FolderKey:
         return _load(paths[keys.newest])
     if len(paths) != 1:
         problem = "there are several, and the ledger names none; move all but one away"
-        raise RunFileError(f"{_MISSING}: {problem if paths else '`agedp key create` makes it'}")
+        raise RunFileError(f"{_MISSING}: {problem if paths else '`agedp key create RUN.toml` makes it'}")
     return _load(*paths.values())
 
 

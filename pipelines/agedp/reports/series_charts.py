@@ -509,7 +509,7 @@ def signal_parts(rows: Sequence[ReleaseRecord]) -> Iterator[str]:
         for signal in signals
         for span in signal.spans
     ]
-    columns = ("neighbouring", "pairs", "noise", "true change", "standard error", "can be told apart")
+    columns = ("neighbouring", "pairs", "noise", "estimated change", "its standard error", "can be told apart")
     yield table("Change between neighbouring spans against their noise, kWh per household", columns, body)
 
 

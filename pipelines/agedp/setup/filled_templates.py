@@ -131,7 +131,7 @@ def _facts(session: LedgerSession) -> dict[str, str]:
         "mode": schedule.mode,
         "first_day": str(schedule.first_day),
         "last_day": str(schedule.last_day or "no end"),
-        "age_days": str(promise.age_days),
+        "age_days": str(promise.age_days or 0),
         "retention": _retention(session),
         "min_households": str(run.population.min_households),
         "notion": promise.notion,
@@ -139,14 +139,25 @@ def _facts(session: LedgerSession) -> dict[str, str]:
         "epsilon_total": "unlimited" if promise.total_cap is None else format_epsilon(promise.total_cap),
         "model": _model_text(session),
         "key": _code(key) if key else "none, the folder is not signed",
+        **_account(session),
     }
+
+
+def _account(session: LedgerSession) -> dict[str, str]:
+    """Return the losses with all populations that share a household, as the accounts know them now."""
+    ledger, accounts = session.ledger, session.accounts
+    overview = None if ledger is None or accounts is None else accounts.overview(ledger)
+    if overview is None:
+        return dict.fromkeys(("account_day", "account_total"), "not counted")
+    account, today = overview.account, f"on {session.run.today}"
+    losses = {"account_day": account.day, "account_total": account.total}
+    return {name: f"{format_epsilon(loss)} {today}" for name, loss in losses.items()}
 
 
 def _stated(statement: Statement | None, bounds: Sequence[StatedBound]) -> dict[str, str]:
     """Return the figures of the statement by name, and those of the bounds, which are there before it."""
     by_name = {bound.name: bound for bound in bounds}
     day, total = by_name[DAY_BOUND], by_name[TOTAL_BOUND]
-    account = None if statement is None else statement.household_account
     days = None if statement is None else statement.days
     accuracy = (
         f"{_cell(of.series)}{f', {_cell(of.group)}' if of.group else ''}, {of.day}: at most {of.within} {of.unit}"
@@ -159,8 +170,6 @@ def _stated(statement: Statement | None, bounds: Sequence[StatedBound]) -> dict[
         "total_epsilon": total.epsilon,
         "day_factor": day.factor,
         "total_factor": total.factor,
-        "account_day": account.day if account else "not counted",
-        "account_total": account.total if account else "not counted",
         "released": f"{format_count(days.released, 'day')}, {days.first} to {days.last}" if days else _NOT_YET,
         "last_released": days.last if days else _NOT_YET,
         "accuracy": "; ".join(accuracy) or _NOT_YET,
