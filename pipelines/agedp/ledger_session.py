@@ -67,6 +67,11 @@ class PopulationHistory:
         return self.contracts[-1].terms if self.contracts else None
 
     @property
+    def has_begun(self) -> bool:
+        """Return whether a row was released: a contract alone, of a run that ended before its first draw, is none."""
+        return any(row.state == "released" for row in self.rows)
+
+    @property
     def released_days(self) -> set[date]:
         """Return the days with a released row."""
         return {date.fromisoformat(row.day) for row in self.rows if row.state == "released"}

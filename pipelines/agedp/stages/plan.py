@@ -45,7 +45,6 @@ from agedp_data.config.schedule import Rehearsal
 from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, ChainError, InputError, LedgerError, Refused, RunFileError
-from agedp_data.ledger import ContractRecord
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import AnyRelease, ReleaseHeader, ReleaseRecord
 from agedp_data.notions.publication import total_charge
@@ -104,14 +103,14 @@ def plan(session: LedgerSession) -> DueDays:
         RunFileError: a key that a first release needs is missing.
         InputError: the release folder cannot be written.
     """
-    run, contracts = session.run, session.history.contracts
+    run, has_begun = session.run, session.history.has_begun
     due_days = find_due_days(session)
     if session.accounts is not None:
         session.accounts.place.open()  # a lost key is refused before the files are read
     if due_days.due:
-        check_corrections_declared(run.run_file, contracts)
-        check_model_accepted(run.run_file, contracts)
-        if not contracts:
+        check_corrections_declared(run.run_file, has_begun=has_begun)
+        check_model_accepted(run.run_file, has_begun=has_begun)
+        if not has_begun:
             check_enough_households(run.run_file, run.roster.counts, due_days.due)
         if (verdict := find_verdict(session, due_days)) is not None:
             if refusal := verdict_refusal(verdict, session.terms(), run):  # a cause that [promise] accept does not name
@@ -154,16 +153,16 @@ def find_due_days(session: LedgerSession) -> DueDays:
     return list_due_days(run.run_file, run.roster.counts, closed, until=run.until, not_before=newest)
 
 
-def check_corrections_declared(run: RunFile, contracts: Sequence[ContractRecord]) -> None:
+def check_corrections_declared(run: RunFile, *, has_begun: bool) -> None:
     """Refuse a new live population without a rule for two files with conflicting readings.
 
     A series that has begun without the key keeps its rule.
 
     Raises:
-        RunFileError: [input] corrections is missing, and no contract is registered.
+        RunFileError: [input] corrections is missing, and nothing is released yet.
     """
     is_declared = "corrections" in run.input.model_fields_set
-    if run.schedule.mode == "live" and not is_declared and not contracts:
+    if run.schedule.mode == "live" and not is_declared and not has_begun:
         raise RunFileError(
             f"{run.name}: [input] corrections is missing: a new live population needs a rule for conflicting "
             'readings from two files. Write corrections = "later-file" (file_order defines which file is later), or '
@@ -186,25 +185,25 @@ def check_enough_households(run: RunFile, roster: RosterCounts, due: Sequence[Du
         )
 
 
-def check_model_accepted(run: RunFile, contracts: Sequence[ContractRecord]) -> None:
+def check_model_accepted(run: RunFile, *, has_begun: bool) -> None:
     """Refuse a new population whose promise rests on an estimated model that the run file does not accept.
 
     A series that has begun without the key goes on. The verdict of the calibration is never read here.
 
     Raises:
-        RunFileError: [model] accept_unverified_model is missing, and no contract is registered.
+        RunFileError: [model] accept_unverified_model is missing, and nothing is released yet.
     """
     reason = missing_acceptance(run.promise, run.model)
-    if reason and not contracts:
+    if reason and not has_begun:
         raise RunFileError(f"{run.name}: {reason}")
 
 
 def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
-    """Return the verdict on a first release, public; None once a contract is registered, or if no day can be drawn.
+    """Return the verdict on a first release, public; None once a row is released, or if no day can be drawn.
 
     A running series is never judged, nor is a series that is added to it.
     """
-    if session.history.contracts or not due_days.due:
+    if session.history.has_begun or not due_days.due:
         return None
     undrawn = frozenset(due_day.day for due_day in due_days.due if not due_day.is_drawn)
     with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model: the release says so
@@ -398,9 +397,11 @@ class RunForecast:
     @property
     def refusals(self) -> list[str]:
         """Return why a first run refuses the run file, before it draws anything."""
-        refusals, run, contracts = list[str](), self.run.run_file, self.history.contracts
-        checks = [partial(check_corrections_declared, run, contracts), partial(check_model_accepted, run, contracts)]
-        if not contracts:
+        refusals, run, has_begun = list[str](), self.run.run_file, self.history.has_begun
+        checks = [
+            partial(check, run, has_begun=has_begun) for check in (check_corrections_declared, check_model_accepted)
+        ]
+        if not has_begun:
             checks.append(partial(check_enough_households, run, self.run.roster.counts, self.due_days.due))
         for check in checks:
             try:

@@ -107,7 +107,7 @@ def _rows_of(session: LedgerSession, due_days: DueDays) -> tuple[ReleaseRecord, 
 
 def _session_for_release(session: LedgerSession, due_days: DueDays) -> LedgerSession:
     """Return the session with its ledger compared anew, or created; without a due day nothing is created."""
-    if due_days.due and (session.ledger is None or not session.ledger.contracts()):
+    if due_days.due and not session.history.has_begun:
         _check_first_release(session, due_days)
         if (notice := session.run.engine.notice) is not None:
             notice(due_days.notices)
@@ -141,7 +141,7 @@ def _record_rosters(session: LedgerSession) -> None:
 
 
 def _check_first_release(session: LedgerSession, due_days: DueDays) -> None:
-    """Check, before a contract is registered, that it permits a first release of at least one household."""
+    """Check, before anything is released, that the contract permits a first release of at least one household."""
     run, due = session.run.run_file, due_days.due
     check_enough_households(run, session.run.roster.counts, due)
     if all(due_day.skipped for due_day in due) and run.schedule.mode == "archive":

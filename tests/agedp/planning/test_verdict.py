@@ -18,7 +18,7 @@ from agedp.planning.verdict import judge_first_release
 from agedp.stages.amend import amend
 from agedp_data.config import contract_part
 from agedp_data.config.loading import parse
-from agedp_data.errors import Refused, RunFileError
+from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.roster import RosterCounts
 from agedp_flows.text.plan_text import plan_lines
@@ -334,6 +334,26 @@ def test_a_first_run_is_refused_before_anything_is_read(houses, tmp_path):
     assert text == read_plan(house.session()).facts["refused"]
     assert plan_lines(house.session())[0] == f"Will be refused: {text}"
     assert read_plan(house.session()).facts["verdict"]["refused"] == ["useless"]
+
+
+def test_a_first_run_that_failed_before_its_draw_is_judged_again(house, monkeypatch):
+    """Its contract is registered; without a verdict the next run published what is of no use."""
+
+    def fail(*_):
+        raise LedgerError("the accounts cannot be written")
+
+    useless(house)
+    text = house.run_file.read_text()
+    house.run_file.write_text(text.replace("[promise]\n", '[promise]\naccept = ["useless"]\n'))
+    with monkeypatch.context() as patch:
+        patch.setattr("agedp.stages.release._release_days", fail)
+        with pytest.raises(LedgerError):
+            house.run()
+    assert house.session().history.contracts
+    house.run_file.write_text(text)
+    with pytest.raises(Refused, match="no span is of use"):
+        house.run()
+    assert not house.session().history.rows
 
 
 def test_fewer_households_than_ten_are_said_and_not_refused():
