@@ -35,6 +35,7 @@ from agedp_data.errors import ChainError, InputError
 from agedp_data.markov import mixing, transitions
 from agedp_data.markov.memory_check import markov_goodness_of_fit
 from agedp_data.markov.mixing import reversible_fit_bound
+from agedp_data.messages import format_value
 from agedp_data.parameters import FindingName
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 
 Step = Literal["half-hour", "day"]
 _DAYS = 2**31
-Edges = Literal["quantile", "equal-width"] | Sequence[float]
+OwnEdges = Literal["quantile", "equal-width"]
+Edges = OwnEdges | Sequence[float]
+ChainForm = Literal["homogeneous", "cyclic"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -156,6 +159,11 @@ def read_period(readings: Any, step: Step) -> PeriodInMemory:  # noqa: ANN401
     return PeriodInMemory(layout, replace(readings, household=codes[readings.household]), roster, *ends, step)
 
 
+def _check_word(name: str, word: str, words: tuple[str, ...]) -> None:
+    if word not in words:
+        raise ChainError(f"{name} = {format_value(word)}: must be one of {', '.join(map(format_value, words))}")
+
+
 def quantize(
     readings: Any,  # noqa: ANN401  (any table)
     *,
@@ -184,7 +192,7 @@ def quantize(
 
     Raises:
         InputError: a table without these columns, or without a usable reading.
-        ChainError: edges that do not fit the number of states.
+        ChainError: edges that do not fit the number of states, or a word that none of the parameters knows.
 
     >>> import pandas as pd
     >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
@@ -195,6 +203,11 @@ def quantize(
     """
     import pandas as pd  # noqa: PLC0415
 
+    _check_word("step", step, get_args(Step))
+    if isinstance(edges, str):
+        _check_word("edges", edges, get_args(OwnEdges))
+    if isinstance(states, bool) or not isinstance(states, int | np.integer) or states < 2:
+        raise ChainError(f"states = {format_value(states)}: must be a whole number of at least 2")
     if not isinstance(edges, str) and len(edges) != states - 1:
         raise ChainError(f"edges: {states} states have {states - 1} inner edges, not {len(edges)}")
     accepted, owner = get_args(FindingName), None
@@ -229,7 +242,7 @@ class Chains(ResultSummary):
         return {**self.states._facts(), "chain": self.chain, "transitions": CONFIDENTIAL}
 
     @property
-    def chain(self) -> Literal["homogeneous", "cyclic"]:
+    def chain(self) -> ChainForm:
         """Whether a household has one transition matrix, or one for each half-hour of the day."""
         return "cyclic" if self.counts.ndim == 4 else "homogeneous"
 
@@ -385,7 +398,7 @@ def _measure_block(chains: Floats | Ints, *, measure: Callable[..., Floats], wid
     return np.concatenate([_measure_block(chain[None], measure=measure, width=width) for chain in chains])
 
 
-def estimate(states: States, *, chain: Literal["homogeneous", "cyclic"] = "homogeneous") -> Chains:
+def estimate(states: States, *, chain: ChainForm = "homogeneous") -> Chains:
     r"""Count the transitions of every household, in one pass over the readings.
 
     Use it to inspect how fast households mix, before a model. Of C transitions from state i to j,
@@ -402,7 +415,7 @@ def estimate(states: States, *, chain: Literal["homogeneous", "cyclic"] = "homog
         The chains; `transition` has shape (households, states, states) [-].
 
     Raises:
-        ChainError: a cyclic chain of days.
+        ChainError: a cyclic chain of days, or another word for `chain`.
 
     >>> import pandas as pd
     >>> times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
@@ -411,6 +424,7 @@ def estimate(states: States, *, chain: Literal["homogeneous", "cyclic"] = "homog
     >>> chains.transition[0].tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
+    _check_word("chain", chain, get_args(ChainForm))
     if chain == "cyclic" and states.step == "day":
         raise ChainError('chain = "cyclic" has a kernel for each half-hour of the day; it needs step = "half-hour"')
     counted = count_transitions(states, n_phases=SLOTS if chain == "cyclic" else 1)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from agedp_data.parameters import Acceptance, Method
 
 Number = int | float | Decimal | str
@@ -19,14 +21,14 @@ Number = int | float | Decimal | str
 
 
 def exact_number(value: Any) -> Any:  # noqa: ANN401  (any value of a run file)
-    """Return a float as its decimal text says it, any other value unchanged.
+    """Return a float as its decimal text says it, a number of NumPy as Python's, any other value unchanged.
 
-    >>> exact_number(0.1), exact_number(2)
-    (Decimal('0.1'), 2)
+    >>> exact_number(0.1), exact_number(2), exact_number(np.float32(0.1)), exact_number(np.int64(10))
+    (Decimal('0.1'), 2, Decimal('0.1'), 10)
     """
-    if isinstance(value, bool) or not isinstance(value, float):
-        return value.item() if hasattr(value, "item") and not isinstance(value, Decimal) else value
-    return Decimal(repr(float(value)))
+    if isinstance(value, float | np.floating):
+        return Decimal(str(value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -222,9 +222,10 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
     path = stored.roster_file if roster is None else workspace.write_roster(roster)
     ledger = chosen.get("ledger")
     url, accepted = ledger.url if isinstance(ledger, Ledger) else ledger, _words(chosen, of_promise=False)
+    households = exact_number(chosen["min_households"])
     keys: dict[str, Any] = {
         "version": 1,
-        "population": {"name": chosen["population"], "roster": str(path), "min_households": chosen["min_households"]},
+        "population": {"name": chosen["population"], "roster": str(path), "min_households": households},
         "input": {**stored.input_keys, **({"accept": accepted} if accepted else {})},
         "schedule": schedule,
         "series": {SERIES: series},

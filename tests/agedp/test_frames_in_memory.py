@@ -18,7 +18,7 @@ from agedp.calibration.quantize import Period, quantize
 from agedp.chains import count_transitions
 from agedp.store.daily_totals import days_with_readings
 from agedp.workspace import StoredReadings
-from agedp_data.errors import InputError, PreflightFailed
+from agedp_data.errors import ChainError, InputError, PreflightFailed
 from agedp_data.parameters import FindingName
 
 ZONES = ["UTC", "Europe/London", "Australia/Sydney", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"]
@@ -201,3 +201,21 @@ def test_a_month_without_a_usable_day_has_no_states(two_months):
     states = agedp.quantize(table, states=2, edges=[10_000], step="day")
     assert states.frame["interval_start"].dt.month.unique().tolist() == [2]
     assert quantize(stored_period(table, "day"), edges="quantile", n_states=2, engine=stored_periods[-1].engine).shape
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ({"step": "hour"}, r'step = "hour": must be one of "half-hour", "day"'),
+        ({"edges": "quantiles"}, r'edges = "quantiles": must be one of "quantile", "equal-width"'),
+        ({"states": 1}, r"states = 1: must be a whole number of at least 2"),
+        ({"states": 3.5}, r"states = 3\.5: must be a whole number"),
+        ({"chain": "cyclical"}, r'chain = "cyclical": must be one of "homogeneous", "cyclic"'),
+    ],
+)
+def test_a_word_that_no_parameter_knows_is_refused(two_months, words, line):
+    """They were taken for another word, and named as what they were not."""
+    states = {name: word for name, word in words.items() if name != "chain"}
+    chain = {name: word for name, word in words.items() if name == "chain"}
+    with pytest.raises(ChainError, match=line):
+        agedp.estimate(agedp.quantize(two_months, **{"states": 4, **states}), **chain)

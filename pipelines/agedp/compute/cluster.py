@@ -30,7 +30,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from agedp.compute.engine_settings import TASK_PREFIX, Call, Engine, Failure, reuse_freed_memory
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, Unavailable
 
 try:
     from dask import config as dask_config
@@ -217,7 +217,7 @@ class ClusterExecutor:
             else:
                 del self._unread[task]
                 return result
-        raise InputError(
+        raise Unavailable(
             f"[engine] scheduler: the cluster was lost during stage {self._stage!r} ({lost}), {_ATTEMPTS} times; run "
             "again when it is available"
         )
@@ -343,7 +343,7 @@ def find_client(engine: Engine) -> Client:
     if isinstance(engine.scheduler, str):
         return connect(engine.scheduler, engine.workers)
     if is_closed(engine.scheduler):
-        raise InputError("[engine] scheduler: the Dask client is closed; open it again")
+        raise InputError("[engine] scheduler: the Dask client is closed; make a new one")
     client: Client = engine.scheduler
     _check_once(client)
     return client
@@ -360,7 +360,8 @@ def connect(scheduler: str, workers: int) -> Client:
     """Return a client of the cluster, one for the process.
 
     Raises:
-        InputError: no scheduler answers at the address, its workers run different versions, or this is a worker.
+        Unavailable: no scheduler answers at the address.
+        InputError: its workers run different versions, or this is a worker.
     """
     _check_outside_worker()
     try:
@@ -373,7 +374,8 @@ def connect(scheduler: str, workers: int) -> Client:
             "names none that can be read"
         ) from None
     except (OSError, TimeoutError, ValueError) as error:
-        raise InputError(
+        kind = InputError if isinstance(error, ValueError) else Unavailable
+        raise kind(
             f"[engine] scheduler: no Dask scheduler answers at the address ({type(error).__name__}); is it running, "
             "and reachable from here?"
         ) from None
