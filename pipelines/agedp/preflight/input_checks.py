@@ -44,8 +44,8 @@ from datetime import date
 from pathlib import Path
 from typing import Final, Literal, TypeVar, cast
 
-from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
-from agedp.preflight.rejected_days import Touched
+from agedp.preflight.input_findings import MAX_REJECTED_SHARE, InputFacts
+from agedp.preflight.rejection_findings import Touched
 from agedp_data.config import RunFile
 from agedp_data.config.input import LongColumns
 from agedp_data.errors import AgedpError, PreflightFailed

@@ -13,7 +13,7 @@ from typing import Final
 from agedp.ledger_session import LedgerSession
 from agedp.preflight.alerts import write_findings
 from agedp.preflight.input_checks import Finding, check_facts, first_refusal, format_count
-from agedp.preflight.input_facts import InputFacts, collect_facts
+from agedp.preflight.input_findings import InputFacts, collect_facts
 from agedp.run_context import RunContext
 from agedp.stage_values import DailySums, Delivery, DueDays
 from agedp.stages.aggregate import sum_days
