@@ -23,7 +23,7 @@ from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean
 from agedp_data.series.sensitivity import Move
 from agedp_data.series.series import series_in, series_of
-from agedp_data.series.series_terms import Cell, HouseholdDays
+from agedp_data.series.series_terms import Cell, HouseholdDays, Series
 from tests.exact_sums import cells, vector
 
 # What a series counts: exact vectors and sensitivities against every small dataset, and the names of its cells.
@@ -205,3 +205,20 @@ def test_a_sum_without_a_law_is_refused(scales):
 def test_a_coverage_is_a_share(coverage):
     with pytest.raises(ChainError):
         sum_interval([1.0, 2.0], coverage)
+
+
+def of_rooms(**words):
+    """A statistic with a cell for each of two rooms."""
+    return type("Rooms", (Series,), {"names": property(lambda _: {"hall": 0, "attic": 1}), **words})
+
+
+def test_a_statistic_names_its_cells_with_words_or_not_at_all():
+    with pytest.raises(TypeError, match=r"^Rooms: a statistic with `names` needs `cell_words`: [^\n]*$"):
+        of_rooms()
+    rooms = of_rooms(cell_words=("rooms", "rooms")).model_construct(statistic="rooms", by=None)
+    texts = rooms.write_cells(rooms.cells([Cell("all")]))
+    assert texts == ("hall", "attic")
+    assert [cell.place for cell in rooms.read_cells(texts)] == [0, 1]
+    assert not rooms.holds(("hall", "hall"))
+    with pytest.raises(ValueError, match="not one of the rooms"):
+        rooms.read_cells(["cellar"])
