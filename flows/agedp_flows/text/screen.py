@@ -411,15 +411,6 @@ def format_budget(nano_epsilon: int) -> str:
     return exact_text(_DOWN.create_decimal(Decimal(nano_epsilon) / NANO))
 
 
-def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> count_text(1, "day"), count_text(1200, "day")
-    ('1 day', '1,200 days')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def format_column(values: Iterable[float]) -> list[str]:
     """Return numbers of one column with the same decimals, three digits for the largest of them.
 
