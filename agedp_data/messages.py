@@ -211,6 +211,15 @@ def _edit_distance(first: str, second: str) -> int:
     return row[-1]
 
 
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count_text(1, "day"), count_text(1200, "day")
+    ('1 day', '1,200 days')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def percent_text(part: float) -> str:
     """Return a part of 1 as a percentage with two digits.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -346,6 +347,8 @@ def load(path: Path) -> RunFile:
         RunFileError: the file cannot be read, is not TOML, or has an unknown key or an invalid value.
     """
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # before it is opened: a pipe may never end
+            raise _unreadable(path, "is a pipe or a device, not a file; name the run file")
         with path.open("rb") as stream:
             content = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError:

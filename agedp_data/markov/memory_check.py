@@ -694,8 +694,7 @@ def _stationary(transition: Floats) -> Floats:
 # Decisions:
 #
 # * The population's day is the mean over the OTHER households: one's own days never hide in it.
-# * The household's own season is not taken out: fitted on the same year, it removes the habit that is to be measured
-#   (`year_warning` in `model_check`).
+# * The household's own season is not taken out: fitted on the same year, it removes the habit that is to be measured.
 # * Quartiles, four equally frequent symbols: coarser values only lower a memory.
 # --------------------------------------------------------------------------------------------------
 

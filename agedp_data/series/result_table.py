@@ -114,7 +114,7 @@ class Chart:
 
     Attributes:
         y: the column that is drawn.
-        band: columns of the ends of its interval; None where lines of the newest row have the noise of what was drawn.
+        band: columns of the ends of its interval; None only where y is what was drawn, whose noise is that of the row.
         unit: of y; "share" for a part of the households.
         x: the column of the axis, "day" or "first_day" for all days or periods; of any other column, or the two ends
             of a range, the chart shows the newest day or period.
@@ -128,6 +128,11 @@ class Chart:
     x: str | tuple[str, str] = "day"
     title: str = ""
     colour: str = ""
+
+
+def _check_band(chart: Chart | None, file: str, *, drawn: str = "") -> None:
+    if chart is not None and chart.band is None and chart.y != drawn:
+        raise ValueError(f"{file}: {chart.y} is not what was drawn; name the columns of its interval in Chart.band")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +158,10 @@ class ResultTable:
     drawn: str
     chart: Chart | None
     keys: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a chart that would show the noise of a draw as that of a value computed from several draws."""
+        _check_band(self.chart, self.file, drawn=self.drawn)
 
     @property
     def title(self) -> str:
@@ -229,6 +238,10 @@ class DerivedTable:
     has_intervals: bool = True
     is_possible: Callable[[Mapping[str, Any]], bool] = lambda series: True  # noqa: ARG005
     chart: Chart | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a chart without intervals: no line is what was drawn."""
+        _check_band(self.chart, self.file)
 
     def has_source(self, terms: Terms) -> bool:
         """Return whether a contract releases what the table is derived from."""

@@ -227,7 +227,7 @@ def layers_of(series: str, names: Iterable[str]) -> list[str]:
 class Series(Section):
     """Keys and rules that all statistics share, and what they have by default: a count of households, one cell a group.
 
-    A statistic defines `statistic`, `counted` and `sensitivity`. It has several cells by `names`.
+    A statistic defines `statistic`, `counted` and `sensitivity`. It has several cells by `names`, with `cell_words`.
     """
 
     unit: ClassVar[Literal["kWh", "households"]] = "households"
@@ -248,10 +248,19 @@ class Series(Section):
     stated_of_periods: ClassVar[str] = ""
     """The same of rows that cover a week, month or year, beyond what holds for all such rows."""
 
+    def __init_subclass__(cls) -> None:
+        """Refuse a statistic whose cells have names and no words: contracts and messages would not know them."""
+        super().__init_subclass__()
+        if not (cls.has_one_cell() or all(cls.cell_words)):
+            raise TypeError(
+                f"{cls.__name__}: a statistic with `names` needs `cell_words`: what its cells are, and the keys that a "
+                'contract needs for them, such as ("bins", "form or bins")'
+            )
+
     @classmethod
     def has_one_cell(cls) -> bool:
         """Return whether a part has one cell, by the name of the group: no place is named."""
-        return not cls.cell_words[0]
+        return cls.names is Series.names
 
     @classmethod
     def has_one_mean(cls) -> bool:

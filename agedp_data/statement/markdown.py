@@ -10,6 +10,8 @@ Decisions:
   of one day is that of the larger bound of a day: of published days, or of days of a calibration.
 * What a series counts is a row of a table for each contract by which it was released, so that each number stands beside
   the days that it holds for. The prose about a statistic is its own (`Series.stated`) and has no number.
+* Title, source, licence and contact are the publisher's words, and those of a stranger in a folder that was received.
+  They are shown as they are written: what Markdown would make HTML, a link or an image of is escaped. Plain words stay.
 * Statements of earlier versions lack some keys; the text then leaves out the corresponding sentences.
 """
 
@@ -61,6 +63,8 @@ def _template() -> Template:
     )
     environment.filters |= {
         "cell": lambda value: str(value).replace("|", "\\|"),
+        "literal": _literal,
+        "paragraph": _paragraph,
         "days": _days,
         "span": _span,
         "short": short_number,
@@ -69,6 +73,31 @@ def _template() -> Template:
         "delta": note_texts.with_delta,
     }
     return environment.get_template("template.md")
+
+
+_SYNTAX: Final = re.compile(
+    r"[\\`*\[\]<]"  # escapes, code, emphasis, links and images, HTML
+    r"|(?<![^\W_])_|_(?![^\W_])"  # emphasis, not the line of "snake_case"
+    r"|&(?=#?\w+;)"  # entities, not "Smith & Sons"
+    r"|~(?=~)|(?<=~)~"  # deleted text
+    r"|^#|(?<=\s)#(?=#*\s*$)"  # headings, not "C#"
+)
+_BLOCK: Final = re.compile(r"^(?:(?=[-+](?:[-\s]|$)|>)|\d+(?=[.)](?:\s|$)))")
+"""Before what makes a line the beginning of a list, quotation or rule; not "+44 20" or "1.5"."""
+
+
+def _literal(text: str) -> str:
+    r"""Return a line of foreign text so that Markdown shows it as it is written.
+
+    >>> print(_literal("Smith & Sons: <b>low_carbon</b> [x](y)"))
+    Smith & Sons: \<b>low_carbon\</b> \[x\](y)
+    """
+    return _SYNTAX.sub(r"\\\g<0>", escape_controls(text))
+
+
+def _paragraph(literal: str) -> str:
+    """Return a literal line so that it can begin a paragraph, and no list or other block."""
+    return _BLOCK.sub(r"\g<0>\\", literal.lstrip())
 
 
 def _facts(statement: Statement) -> dict[str, Any]:

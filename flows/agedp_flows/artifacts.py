@@ -50,7 +50,7 @@ from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
-from agedp_data.messages import escape_controls
+from agedp_data.messages import count_text, escape_controls
 from agedp_data.model import Model
 from agedp_data.notions.notion import losses_about_days
 from agedp_data.notions.publication import Publication
@@ -58,7 +58,7 @@ from agedp_data.series.layered_mean import is_upper
 from agedp_flows.stage_tasks import State
 from agedp_flows.text import run_text
 from agedp_flows.text.plan_text import plan_table
-from agedp_flows.text.screen import count_text, shown
+from agedp_flows.text.screen import shown
 from agedp_flows.text.template_lines import render_lines
 
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 from agedp import workspace as workspace_module
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.preflight import input_facts, rejected_days
+from agedp.preflight import input_findings, rejection_findings
 from agedp.preflight.input_checks import HOUSEHOLD_IDS, ROWS, Finding, in_python, judge, python_words, warn_of
-from agedp.preflight.input_facts import add_touched, in_samples
-from agedp.preflight.rejected_days import RosterDays, Touched, before_skip, has_ambiguous_numbers
+from agedp.preflight.input_findings import add_touched, in_samples
+from agedp.preflight.rejection_findings import RosterDays, Touched, before_skip, has_ambiguous_numbers
 from agedp.setup.inferred_input import Files, InputLayout, infer_input, patterns
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest, parse_chunk, split_file
@@ -448,11 +448,11 @@ def _are_ambiguous(files: Any, store: Store) -> bool:  # noqa: ANN401
         return False
     first = next(workspace_module.batches(files, columns.energy_columns), None)
     cells = [] if first is None else first.column(0).slice(0, _FIRST_CELLS).to_pylist()
-    return rejected_days.are_ambiguous((cell for cell in cells if isinstance(cell, str)), columns.decimal)
+    return rejection_findings.are_ambiguous((cell for cell in cells if isinstance(cell, str)), columns.decimal)
 
 
 def _repeated_once(rows: StoredRows, days: Sequence[int], layout: Layout) -> Ints:
-    slots = {day: rejected_days.layout_slots(layout, date_of_day(day)) for day in days}
+    slots = {day: rejection_findings.layout_slots(layout, date_of_day(day)) for day in days}
     once = []
     for day in (day for day, of_day in slots.items() if of_day):
         repeated = np.isin(rows.time, [day * SLOTS + slot for slot in slots[day]])
@@ -546,7 +546,7 @@ def _judged_rows(parsed: ParsedReadings, store: Store, *, read_off: bool) -> tup
         rows = sum(len(table) for table in parsed.quarantine)
         return judge({"rejected": Touched(0, {ALL: rows}, rows)}, {ALL: rows}, 0)
     roster, roster_days = named
-    rejected = rejected_days.count_rejected(
+    rejected = rejection_findings.count_rejected(
         parsed.quarantine,
         roster_days,
         columns=store.rules.columns,
@@ -562,25 +562,29 @@ def _judged_rows(parsed: ParsedReadings, store: Store, *, read_off: bool) -> tup
     days, energy, number = parsed.days
     of_days = np.stack([*of_roster(days), number, energy])
     sample = readings.household[:_SAMPLE_ROWS], readings.time[:_SAMPLE_ROWS] * INTERVAL_MINUTES
-    samples = rejected_days.examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
-    examined = input_facts.ExaminedDays(rising=samples.rising, interval_minutes=layout.interval_minutes)
+    samples = rejection_findings.examine_samples([(readings.ids, *sample, readings.energy_wh[:_SAMPLE_ROWS])])
+    examined = input_findings.ExaminedDays(rising=samples.rising, interval_minutes=layout.interval_minutes)
     lost = replace(parsed.conflicts, household=in_roster[parsed.conflicts.household])
     bare_household, bare_day = of_roster(parsed.bare_days)
     bare = household_day_key(bare_household, bare_day)[bare_household >= 0]
-    of_members = input_facts.find_in_days([of_days], roster_days, examined, bare)
-    of_conflicts = input_facts.find_in_conflicts([lost], roster_days, layout)
+    of_members = input_findings.find_in_days([of_days], roster_days, examined, bare)
+    of_conflicts = input_findings.find_in_conflicts([lost], roster_days, layout)
     touched = add_touched([rejected.touched, of_members, of_conflicts])
     if rejected.headers and rejected.have_other_order(parsed.column_orders):
-        touched["rejected"] = Touched(roster_days.households, roster_days.totals, details=rejected_days.OTHER_ORDER)
+        touched["rejected"] = Touched(
+            roster_days.households, roster_days.totals, details=rejection_findings.OTHER_ORDER
+        )
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
     lacks, counts = of_days[2] < examined.readings, np.zeros(SLOTS, np.int64)
     incomplete = int(lacks.sum()) - explained
     if 2 * incomplete >= len(lacks) > 0:
-        counted = rejected_days.count_by_slot(readings, counts, layout)
-        if slots := rejected_days.slots_of_few(counts, counted, slot_step(layout.interval_minutes)):
+        counted = rejection_findings.count_by_slot(readings, counts, layout)
+        if slots := rejection_findings.slots_of_few(counts, counted, slot_step(layout.interval_minutes)):
             lacking = household_day_key(of_days[0], of_days[1])[lacks]
             touched["slot"] = roster_days.touched(lacking, details={f"slot {slot}": 1 for slot in slots})
-    touched = in_samples(samples, input_facts.sum_days(of_days), roster_days.households, roster_days.totals) | touched
+    touched = (
+        in_samples(samples, input_findings.sum_days(of_days), roster_days.households, roster_days.totals) | touched
+    )
     if parsed.has_ambiguous_numbers:
         touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
     touched = add_touched([touched, _of_the_clock(parsed, roster, roster_days)])
@@ -753,7 +757,7 @@ def _judged_store(
     roster = Roster(RosterRows(names, np.arange(len(names)), begin, end, {}), read_off=wanted.households is None)
     days = [date_of_day(day) for day in range(int(begin.min()), int(end.max()) + 1)]
     months, every = sorted({f"{day:%Y-%m}" for day in days}), wanted.days is None
-    facts = input_facts.collect_facts(
+    facts = input_findings.collect_facts(
         store, delivery, roster, months=months, sums={}, days=days, all_days=every, engine=engine, files=files
     )
     return judge(facts.touched, facts.roster_days, facts.members)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from agedp import plots
 from agedp.ledger_session import LedgerSession, comparison_view
+from agedp.planning.first_release_verdict import Verdict
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison, compare_promises
 from agedp.planning.row_noise import GroupNoise, group_noises
-from agedp.planning.verdict import Verdict
 from agedp.preflight.input_checks import noted, warn_of
 from agedp.promises import Classical, Number, PromiseKeys
 from agedp.releases import ReleaseOptions, context_of, with_defaults, with_options

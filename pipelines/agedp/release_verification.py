@@ -117,6 +117,8 @@ class Verification:
     """Texts that the installed agedp does not write so, as another version may have: an edit of one passes, unless the
     folder is signed by a named key.
     """
+    writer: str = ""
+    """Version of agedp that the statement names as its writer, if it is another than the installed one; else ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -562,7 +564,8 @@ def _verification(
     known = {bound.name for bound in expected.bounds}
     further = [bound.name for bound in statement.bounds if bound.name not in known]
     lacking = known - {bound.name for bound in statement.bounds}
-    writer = f"written by agedp {escape_text(statement.software.get('agedp', '0.1'), 20)} or beside other software"
+    of_agedp = escape_text(statement.software.get("agedp", "0.1"), 20)
+    writer = f"written by agedp {of_agedp} or beside other software"
     keys = [key for key in statement.content() if key not in (*_FIGURES, "figures", "second_population")]
     texts = (WORDS, REPORT, PACKAGE, *(name for name in (DEPLOYMENT, EXPLORE) if name in listed))
     other_texts = [name for name in texts if name not in same_texts]
@@ -578,4 +581,5 @@ def _verification(
             *(f"{name}: {writer}{script if name == EXPLORE else ''}" for name in other_texts),
         ),
         unwritten=(*other_sentences, *(name for name in other_texts if name in listed)),
+        writer="" if is_of_this_version(statement) else of_agedp,
     )

@@ -63,7 +63,6 @@ class Delivery:
     rejected: dict[str, int]
     files: int
     files_new: int
-    files_ignored: int
     fresh: tuple[str, ...] = field(default=(), compare=False)
     unreadable: tuple[str, ...] = field(default=(), compare=False)
     warnings: tuple[FileNotice, ...] = field(default=(), compare=False)

@@ -12,7 +12,7 @@ import pytest
 import agedp
 from agedp.pipeline import sanitise
 from agedp.preflight.input_checks import CAUSES, in_python, judge
-from agedp.preflight.rejected_days import Touched
+from agedp.preflight.rejection_findings import Touched
 from agedp.setup.init_run_file import init
 from agedp_data.errors import InputError, RunFileError
 

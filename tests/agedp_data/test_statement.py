@@ -14,6 +14,9 @@ from itertools import chain
 
 import jsonschema
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from agedp_data.config.contract_document import ContractDocument
 from agedp_data.notions.notion import LossBound
@@ -192,6 +195,46 @@ def test_a_small_failure_probability_is_not_rounded_to_certainty():
     public = {"publish": "private", "coverage": "0.95", "households": 9, "period": ["2012-01-01", "2012-01-31"]}
     tiny = public | {"failure_probability": f"0.{'0' * 40}1"}
     assert f"0.{'9' * 41} at least 95 %" in share_text(tiny)
+
+
+PUBLISHERS_WORDS = ("title", "source", "licence", "contact")
+MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+PLAIN = [
+    "Daily use, 2013-2014: low_carbon_london (C#, ~60 homes), Smith & Sons; 50 % > 1.5 kWh!",
+    "+44 20 7946 0000",
+    "data@example.org, https://example.org/a_b?c=1&d=2",
+]
+
+
+def shown_of_publisher(text):
+    """What a reader of STATEMENT.md sees of these words: the heading, the citation's title, the line of credits."""
+    found = words(title={key: text if key != "licence" else "CC0" for key in PUBLISHERS_WORDS})
+    tokens = MARKDOWN.parse(found)
+    pieces = [token for token in tokens if token.type == "inline"]
+    assert {token.type for token in tokens} & {"html_block", "fence", "code_block", "hr", "blockquote_open"} == set()
+    title = pieces[0]
+    [cited] = [piece for piece in pieces if piece.content.startswith("To cite: ")]
+    credits = pieces[pieces.index(cited) + 1]
+    for piece in (title, cited, credits):
+        assert {child.type for child in piece.children} <= {"text", "text_special"}, piece.content
+    return ["".join(child.content for child in piece.children) for piece in (title, cited, credits)]
+
+
+@given(st.text(r"\\`*_[]<>&#~!|-+=.:;()/ 1aé", min_size=1, max_size=12).filter(str.strip))
+@example("x <h2>Verified</h2><script>alert(1)</script>")
+@example("[agedp verified this](https://example.org) ![x](https://example.org/x.png) <https://example.org>")
+@example("- 1. # > ``` &lt;b&gt; \\<b>")
+def test_markdown_of_title_source_and_contact_is_shown_as_it_is_written(text):
+    title, cited, credits = shown_of_publisher(text)
+    assert title == text.strip()
+    assert cited.startswith(f"To cite: {text}, 2013-01-01")
+    assert credits == f"{text} · CC0 · {text}".strip()
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_words_of_a_publisher_are_not_changed(text):
+    assert shown_of_publisher(text)[0] == text
+    assert words(title=dict.fromkeys(PUBLISHERS_WORDS, text)).count(text) == 5  # heading, citation, three credits
 
 
 def test_warnings_follow_from_the_kind_of_model_and_what_is_counted():

@@ -572,7 +572,7 @@ FAULTS: dict[str, Fault] = {
         ("tests/agedp/release_folder/test_hostile_bucket.py",),
     ),
     "no promise is refused before its first draw": Fault(
-        "agedp.planning.verdict:Verdict.refused",
+        "agedp.planning.first_release_verdict:Verdict.refused",
         returning(()),
         ("tests/agedp/planning/test_verdict.py::test_a_first_run_is_refused_before_anything_is_read",),
     ),

@@ -8,7 +8,8 @@ dashboard is printed once.
 Decisions:
 
 * The three standard streams always exist while a command runs (`guarded_streams`).
-* If a result cannot be written to standard output, the command ends with an error on standard error.
+* If a result cannot be written to standard output, the command ends with an error on standard error. A reader that
+  closed the pipe, as `head` does, has what it wants: the command ends as it would have, without a word.
 * Output on standard error that cannot be written, such as a progress bar on a closed terminal, is dropped.
 """
 
@@ -61,12 +62,12 @@ class _DroppingWriter(io.FileIO):
 
 
 class _ReportingWriter(_DroppingWriter):
-    """A stream that raises AgedpError, once, if bytes cannot be written."""
+    """A stream that raises AgedpError, once, if bytes cannot be written; those for a closed pipe are dropped."""
 
     _is_reported = False
 
     def _handle_failed_write(self, length: int, error: OSError) -> int:
-        if self._is_reported:  # Python retries to flush its buffer at exit
+        if self._is_reported or isinstance(error, BrokenPipeError):  # Python retries to flush its buffer at exit
             return length
         self._is_reported = True
         raise AgedpError(f"standard output cannot be written ({error.strerror}); completed work is kept")

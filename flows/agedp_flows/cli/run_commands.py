@@ -291,7 +291,7 @@ def verify(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     Example: agedp verify out/release --span 365 --delta 1e-6
     """
     from agedp.release_verification import open_release
-    from agedp_flows.text.screen import signature_lines, verification_json, verification_lines
+    from agedp_flows.text.screen import reading_advice, signature_lines, verification_json, verification_lines
 
     end_pandas_search()
     release = open_release(folder)
@@ -311,7 +311,7 @@ def verify(  # noqa: PLR0913, PLR0917  (a parameter for each option)
     lines += signature_lines(verification, key=key)
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
-    advice = f"Read {escape_text(folder)}/STATEMENT.md: what the release reveals about one household."
+    advice = reading_advice(folder, verification, has_ledger=ledger is not None, has_key=bool(key))
     lines += [*spans_text, advice]
     options.print_answer(
         {

@@ -14,9 +14,9 @@ from agedp.setup.init_run_file import BY, InitialFiles, missing_options
 from agedp.setup.run_file_options import SERIES
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.errors import AgedpError
-from agedp_data.messages import escape_text
+from agedp_data.messages import count_text, escape_text
 from agedp_flows.text.advice_text import advice_lines
-from agedp_flows.text.screen import count_text, heading, next_step, screen_width, table_lines
+from agedp_flows.text.screen import heading, next_step, screen_width, table_lines
 
 _WIDTH = 118
 

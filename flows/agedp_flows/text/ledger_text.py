@@ -18,10 +18,10 @@ from agedp_data.ledger import Ledger
 from agedp_data.ledger.backends.backend import REPAIR_HINT
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.lifecycle import LEDGER_FORM, LEDGER_NEEDS
-from agedp_data.messages import escape_text
+from agedp_data.messages import count_text, escape_text
 from agedp_data.statement.document import read_statement
 from agedp_data.statement.note_texts import aside
-from agedp_flows.text.screen import count_text, format_bound, format_loss, table_lines
+from agedp_flows.text.screen import format_bound, format_loss, table_lines
 
 _MAX_FAULTS = 5
 """Number of faults that an error message lists."""

@@ -45,7 +45,7 @@ from agedp_data.config.run_file import delta_warning
 from agedp_data.datasets.filesystem import format_location, format_path
 from agedp_data.errors import Busy, InputError, LedgerError, RunFileError
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.messages import escape_text
+from agedp_data.messages import count_text, escape_text
 from agedp_data.roster import ALL
 from agedp_data.series.layered_mean import series_text
 from agedp_data.series.series_terms import layer_number
@@ -55,7 +55,6 @@ from agedp_data.statement.note_texts import is_of_span
 from agedp_data.table_schemas import LEVEL
 from agedp_flows.text import bound_text, noise_text
 from agedp_flows.text.screen import (
-    count_text,
     format_column,
     format_loss,
     heading,

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from agedp_data.epsilon import NANO, exact_text, rounded_up
 from agedp_data.messages import escape_controls, escape_text
+from agedp_data.versions import version
 
 if TYPE_CHECKING:
     from agedp.release_verification import Verification
@@ -305,6 +307,32 @@ def verification_lines(
     ]
 
 
+_WORDS: Final = "STATEMENT.md"
+
+
+def reading_advice(folder: str | Path, verification: Verification, *, has_ledger: bool, has_key: bool = False) -> str:
+    """Return what to read next in a verified folder: STATEMENT.md, or its tables alone where that was not compared.
+
+    The arguments are those of `verification_lines`.
+    """
+    name = f"{escape_text(str(folder))}/{_WORDS}"
+    if has_ledger or has_key or _WORDS not in verification.unwritten:
+        return f"Read {name}: what the release reveals about one household."
+    writer, installed = verification.writer, version("agedp")
+    if writer and _release_numbers(writer) > _release_numbers(installed):
+        ways = f"Update agedp: {writer} is newer than {installed}. Or ask the publisher for a signature (--key)."
+    else:
+        other_version = f", or verify it with agedp {writer}, which it names as its writer" if writer else ""
+        ways = f"Ask the publisher for a signature (--key){other_version}."
+    return f"The numbers of the tables are verified, the text of {name} is not. {ways}"
+
+
+def _release_numbers(of_version: str) -> list[int]:
+    """Return the numbers with which a version begins: [0, 3, 0] of "0.3.0rc1"."""
+    match = re.match(r"\d+(\.\d+)*", of_version, re.ASCII)
+    return [int(number) for number in match[0].split(".")] if match else []
+
+
 def signature_lines(verification: Verification, *, key: str) -> list[str]:
     """Return who signed a folder, and by what a later one is known to be later, as lines for the terminal.
 
@@ -381,15 +409,6 @@ def format_budget(nano_epsilon: int) -> str:
     '0.123'
     """
     return exact_text(_DOWN.create_decimal(Decimal(nano_epsilon) / NANO))
-
-
-def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> count_text(1, "day"), count_text(1200, "day")
-    ('1 day', '1,200 days')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def format_column(values: Iterable[float]) -> list[str]:

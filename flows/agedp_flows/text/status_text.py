@@ -24,13 +24,11 @@ from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import AgedpError, InputError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
+from agedp_data.messages import count_text
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text import run_text
-from agedp_flows.text.screen import (
-    count_text,
-    format_loss,
-)
+from agedp_flows.text.screen import format_loss
 from agedp_flows.text.template_lines import render_lines
 
 _SOON: Final = timedelta(days=30)

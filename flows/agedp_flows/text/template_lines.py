@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agedp.signal_against_noise import change_text, three_digits
 from agedp_data.datasets.filesystem import format_path
 from agedp_data.epsilon import exact_text, format_delta, format_epsilon
-from agedp_data.messages import escape_controls, percent_text
+from agedp_data.messages import count_text, escape_controls, percent_text
 from agedp_data.statement.note_texts import odds_percent
 from agedp_flows.text import screen
 from agedp_flows.text.bound_text import assumption_text, exception_text, scope_text
@@ -73,7 +73,7 @@ def _templates() -> Environment:
         "table": _table, "line": _line, "wrapped": _wrapped, "lines": _lines,
         "loss": screen.format_loss, "budget": screen.format_budget, "bound": _bound, "epsilon": format_epsilon,
         "digits": three_digits, "kwh": _kwh, "delta": format_delta, "exact": exact_text, "plain": "{:f}".format,
-        "integer": "{:,}".format, "percent": percent_text, "odds": odds_percent, "count": screen.count_text,
+        "integer": "{:,}".format, "percent": percent_text, "odds": odds_percent, "count": count_text,
         "scope": scope_text, "assumption": assumption_text, "exception": exception_text, "change": change_text,
         "skips": screen.skips_text, "path": format_path, "clock": _clock,
     }  # fmt: skip

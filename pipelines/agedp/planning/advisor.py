@@ -3,7 +3,7 @@
     40 households, a series without an end, epsilon 10 for any 31 days of one household, a row a month, clamp 40 kWh:
     ±0.69 kWh (6.3 %) for a month: fit for months; an even chance about one day becomes 97 % at most
 
-Public: it uses no reading. Each row of the advice is a run file, judged as a first release is (`verdict`): its errors,
+Public: it uses no reading. Each row of the advice is a run file, judged as a first release is: its errors,
 its losses and its word come from there. `promise_of` has the promise that a span and an epsilon stand for; `agedp init
 --protect SPAN --epsilon E` writes its keys.
 
@@ -32,7 +32,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeGuard, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from agedp.budget import ReleaseTerms, whole_periods
-from agedp.planning.verdict import (
+from agedp.planning.first_release_verdict import (
     LARGEST_TOTAL,
     Verdict,
     judge_first_release,

@@ -39,7 +39,7 @@ from pydantic import ValidationError
 
 from agedp.budget import DISTANT_DAY, ReleaseTerms, estimation_periods
 from agedp.planning.forecast import ForecastView, simulate_days, smallest_group_size, upcoming_days
-from agedp.planning.row_noise import ChangeYardstick, change_yardstick
+from agedp.planning.row_noise import ChangeYardstick, change_yardstick, root_mean_square
 from agedp.signal_against_noise import rows_of_means
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
@@ -416,8 +416,8 @@ class SimulatedDays:
         return SeriesCost(
             reaches=next((bound.value for bound in bounds if bound.name == bound_name), None),
             losses=losses,
-            noise_kwh=_root_mean_square(noises_kwh),
-            sum_noise_kwh=_root_mean_square(sums_kwh),
+            noise_kwh=root_mean_square(noises_kwh),
+            sum_noise_kwh=root_mean_square(sums_kwh),
             worst_kwh=max(noises_kwh),
             unusable_days=sum(self.change.verdict(noise_kwh) == "hidden" for noise_kwh in noises_kwh),
             first_day=days[0],
@@ -451,10 +451,6 @@ class SimulatedDays:
         sd_wh = noise_kwh * 1000.0 * min(self.households.values())
         scale = 1 / (2 * math.asinh(1 / (math.sqrt(2) * sd_wh)))
         return ceil_nano(self.sensitivity / (scale * float(share_of(self.run.series[self.name]))))
-
-
-def _root_mean_square(values: Sequence[float]) -> float:
-    return math.sqrt(sum(value**2 for value in values) / len(values))
 
 
 def compare_promises(terms: ReleaseTerms, view: ForecastView, target: ComparisonTarget) -> NotionComparison:

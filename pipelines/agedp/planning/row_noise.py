@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final, NamedTuple
@@ -86,14 +86,13 @@ def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
     return sd, "kwh" if series.unit == "kWh" else "households"
 
 
-def value_range(series: AnySeries, households: int, interval_minutes: int) -> float:
-    """Return the most that a published value can be without noise [unit of its noise].
+def root_mean_square(values: Sequence[float]) -> float:
+    """Return the root of the mean of the squares, as which noise of several days or layers is stated.
 
-    It is the clamp of a mean, or the width of its layer, and that of a half-hour or hour of a profile [kWh]; of a count
-    all households.
+    >>> root_mean_square([1, 7])
+    5.0
     """
-    most = series.most(interval_minutes)
-    return float(households * most) if series.unit == "households" else most / _WH_PER_KWH
+    return math.sqrt(sum(value**2 for value in values) / len(values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from typing import Any, Final, Literal
 from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import FileKind, FileNotice, read_content
 from agedp.preflight.input_checks import MAX_CONFLICT_SHARE, Finding, findings_json
-from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
+from agedp.preflight.input_findings import MAX_REJECTED_SHARE, InputFacts
 from agedp.stage_values import DailySum
 
 

@@ -44,11 +44,12 @@ from datetime import date
 from pathlib import Path
 from typing import Final, Literal, TypeVar, cast
 
-from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
-from agedp.preflight.rejected_days import Touched
+from agedp.preflight.input_findings import MAX_REJECTED_SHARE, InputFacts
+from agedp.preflight.rejection_findings import Touched
 from agedp_data.config import RunFile
 from agedp_data.config.input import LongColumns
 from agedp_data.errors import AgedpError, PreflightFailed
+from agedp_data.messages import count_text
 from agedp_data.parameters import FindingName
 from agedp_data.roster import ALL
 
@@ -137,10 +138,10 @@ def judge(
         patterns = [group for group, number in found.days.items() if number > 1]
         worst = max(patterns or shares, key=lambda group: (shares[group], group == ALL))
         is_refused = shares[worst] > MAX_TOUCHED_SHARE and worst in patterns
-        numbers = f"{found.households:,} of {format_count(members, 'household')}"
-        numbers += f", {_format_percent(days, total)} of {format_count(total, 'household-day')}"
+        numbers = f"{found.households:,} of {count_text(members, 'household')}"
+        numbers += f", {_format_percent(days, total)} of {count_text(total, 'household-day')}"
         numbers += f", {shares[worst]:.1%} in group {worst}" if is_refused and worst != ALL else ""
-        numbers += f", {format_count(found.rows, 'row')}" if found.rows else ""
+        numbers += f", {count_text(found.rows, 'row')}" if found.rows else ""
         sentence = f"{numbers}{' (sampled)' if found.is_sampled else ''}: {cause.format(_details(found.details))}"
         if name in accepted and is_refused:
             sentence, is_refused = f"accepted in writing: {sentence}", False
@@ -169,11 +170,11 @@ def _details(details: Mapping[str, int]) -> str:
         if kind == "text":
             words.append(rest)
         elif kind == "skipped":
-            words.append(f"{format_count(number, 'row')} at times that it skips in spring")
+            words.append(f"{count_text(number, 'row')} at times that it skips in spring")
         elif kind == "repeated":
             words.append("no household repeats the hour that it shows twice in autumn")
         else:
-            words.append(f"{text} in {format_count(number, 'household')}")
+            words.append(f"{text} in {count_text(number, 'household')}")
     return f" ({', '.join(words)})" if words else ""
 
 
@@ -199,30 +200,30 @@ def _finding(name: str, sentence: str, remedy: str = "", *, refused: bool = Fals
 
 def _check_files(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001  (one signature for all checks)
     names = ", ".join(facts.empty_files[:5]) + (", ..." if len(facts.empty_files) > 5 else "")
-    result = f"{format_count(facts.files, 'file')}, {format_count(facts.rows, 'row')}"
+    result = f"{count_text(facts.files, 'file')}, {count_text(facts.rows, 'row')}"
     if facts.rows == 0:
         remedy = "[input] files: the files contain no row of data. Deliver the readings, or correct the paths."
         return _finding("files", f"{result}; empty: {names}", remedy, refused=True)
     if facts.empty_files:
-        result += f"; {format_count(len(facts.empty_files), 'file')} without a row: {names}"
+        result += f"; {count_text(len(facts.empty_files), 'file')} without a row: {names}"
     if facts.unreadable:
-        result += f"; {format_count(len(facts.unreadable), 'file')} rejected as a whole: {facts.unreadable[0]}"
+        result += f"; {count_text(len(facts.unreadable), 'file')} rejected as a whole: {facts.unreadable[0]}"
     return _finding("files", result, warns=bool(facts.empty_files or facts.unreadable))
 
 
 def _check_readings(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     complete = _format_percent(facts.complete_days, facts.household_days)
-    days = format_count(facts.household_days, "household-day")
+    days = count_text(facts.household_days, "household-day")
     return _finding("readings", f"{complete} of {days} have about all of their readings")
 
 
 def _check_rejected(facts: InputFacts, run: RunFile) -> Finding:
     reasons = sorted(facts.rejected.items(), key=lambda file: -file[1])[:3]
-    result = f"{facts.rejected_share:.2%} of {format_count(facts.counted_rows, 'row')}"
+    result = f"{facts.rejected_share:.2%} of {count_text(facts.counted_rows, 'row')}"
     result += "".join(f"; {number:,} {reason}" for reason, number in reasons)
     if facts.rejecting_files:
         worst = max(facts.rejecting_files, key=lambda file: file.rejected / file.rows)
-        number = format_count(len(facts.rejecting_files), "file")
+        number = count_text(len(facts.rejecting_files), "file")
         result += f"; {number} above {MAX_REJECTED_SHARE:.0%}, most in {worst.name}: {worst.rejected / worst.rows:.1%}"
     max_share = float(run.input.max_rejected_share)
     remedy = f"[input] max_rejected_share = {max_share:g} is exceeded. {CAUSES['rejected'][1]}"
@@ -232,8 +233,8 @@ def _check_rejected(facts: InputFacts, run: RunFile) -> Finding:
 
 def _check_roster(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     result = (
-        f"{facts.on_roster:,} of {format_count(facts.roster, 'household')} on the roster have a reading; "
-        f"{format_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
+        f"{facts.on_roster:,} of {count_text(facts.roster, 'household')} on the roster have a reading; "
+        f"{count_text(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
     )
     remedy = "no household of the roster has a reading in the input files; are roster and files of the same population?"
     complete = facts.on_roster == facts.roster == facts.households
@@ -266,7 +267,7 @@ def _check_coverage(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
         "files, or deliver those days."
     )
     if few and usable:
-        result += f"; fewer than half of the households on {format_count(few, 'due day')}"
+        result += f"; fewer than half of the households on {count_text(few, 'due day')}"
     warns = few > 0 or usable < _GOOD_COVERAGE * household_days
     return _finding("coverage", result, remedy, refused=usable == 0, warns=warns)
 
@@ -278,7 +279,7 @@ def _check_absent_days(facts: InputFacts, run: RunFile) -> Finding:
     days = ", ".join(_day_ranges(absent[:_MAX_LISTED_DAYS]))
     if len(absent) > _MAX_LISTED_DAYS:
         days += f", ... {absent[-1]}"
-    result = f"{format_count(len(absent), 'due day')} with at most a tenth of the households usable: {days}"
+    result = f"{count_text(len(absent), 'due day')} with at most a tenth of the households usable: {days}"
     remedy = (
         "[schedule]: some days of the period have hardly a usable household. Shorten the period, list the days in "
         'skip_days, or write absent_days = "missing".'
@@ -302,11 +303,6 @@ _CHECKS: Final[tuple[Callable[[InputFacts, RunFile], Finding], ...]] = (
     _check_files, _check_readings, _check_rejected, _check_roster,
     _check_period, _check_coverage, _check_absent_days, _check_unit,
 )  # fmt: skip
-
-
-def format_count(number: int, noun: str) -> str:
-    """Return a number with its noun, such as "2 due days"."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _format_percent(part: int, total: int) -> str:

@@ -92,10 +92,11 @@ def months_by_table(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 def list_files(folder: Path) -> Iterator[str]:
-    """Yield the paths of the entries of a release folder; of folders of partitions, of what is in them instead.
+    """Yield the paths of the entries of a release folder; of folders of tables, of what is in them instead.
 
     That is each file, link, pipe, ... of a table and of its months, and each folder in a month, whose content is not
-    listed. A run and verification both list a release by this function.
+    listed. A folder is of a table by its name, or by the months in it: a reader of data sets takes every file in it. A
+    run and verification both list a release by this function.
 
     Raises:
         InputError: more than 100,000 entries.
@@ -108,7 +109,7 @@ def list_files(folder: Path) -> Iterator[str]:
 
 def _entries(folder: Path) -> Iterator[str]:
     for path in folder.iterdir():
-        if not (_is_folder(path) and any(path.glob(f"{MONTH_KEY}=*"))):
+        if not (_is_folder(path) and (_is_table(path.name) or any(path.glob(f"{MONTH_KEY}=*")))):
             yield path.name
             continue
         for entry in _visible_entries(path):
@@ -116,6 +117,10 @@ def _entries(folder: Path) -> Iterator[str]:
                 yield f"{path.name}/{entry.name}"
             else:
                 yield from (f"{path.name}/{entry.name}/{inside.name}" for inside in _visible_entries(entry))
+
+
+def _is_table(name: str) -> bool:
+    return name == ROWS_TABLE or name in _DERIVED or kind_of(name) is not None
 
 
 def _is_folder(path: Path) -> bool:

@@ -51,7 +51,7 @@ _Row = Mapping[str, Any]
 class Lines:
     """Lines of a published table, how they are drawn, and the file that has them, "" without one.
 
-    `half_widths` are those of the noise by day, for a chart without columns of the band.
+    `half_widths` are those of the noise by day, for a chart of what was drawn, without columns of the band.
     """
 
     table: pa.Table

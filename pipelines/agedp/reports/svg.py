@@ -480,16 +480,6 @@ def _layer_text(values: Sequence[_Value], hover: Hover) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def constant_value(values: Iterable[float]) -> float | None:
-    """Return the value that all of these equal; None if they differ or there are none.
-
-    >>> constant_value([0.5, 0.5]), constant_value([0.5, 0.6]), constant_value([])
-    (0.5, None, None)
-    """
-    distinct = set(values)
-    return distinct.pop() if len(distinct) == 1 else None
-
-
 def constant_sentence(title: str, layers: Sequence[Layer], hover: Hover) -> str:
     """Return the sentence in place of a chart, whose lines are all constant or empty; "" for any other chart.
 

@@ -19,11 +19,11 @@ from typing import Final, NamedTuple
 from agedp.internal_records.signing_keys import keys_of
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.preflight.input_checks import format_count
 from agedp.statement_facts import loss_bounds
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import InputError
+from agedp_data.messages import count_text
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.document import StatedBound, Statement, read_statement
@@ -170,7 +170,7 @@ def _stated(statement: Statement | None, bounds: Sequence[StatedBound]) -> dict[
         "total_epsilon": total.epsilon,
         "day_factor": day.factor,
         "total_factor": total.factor,
-        "released": f"{format_count(days.released, 'day')}, {days.first} to {days.last}" if days else _NOT_YET,
+        "released": f"{count_text(days.released, 'day')}, {days.first} to {days.last}" if days else _NOT_YET,
         "last_released": days.last if days else _NOT_YET,
         "accuracy": "; ".join(accuracy) or _NOT_YET,
     }

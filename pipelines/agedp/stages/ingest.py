@@ -197,7 +197,7 @@ def ingest(
     rejected = deduplicated.rejected
     write_quality(store, listed, manifests, rejected, unreadable)
     return replace(
-        _count_rows(manifests, tuple(months), rejected, (len(listed), len(fresh), listing.ignored)),
+        _count_rows(manifests, tuple(months), rejected, (len(listed), len(fresh))),
         fresh=tuple(
             file.content for file in fresh if file.content not in unreadable and file.digest not in stored_digests
         ),
@@ -338,7 +338,7 @@ def _count_rows(
     manifests: Mapping[str, Manifest],
     months: tuple[str, ...],
     rejected_later: Mapping[str, Mapping[str, int]],
-    counts: tuple[int, int, int],
+    counts: tuple[int, int],
 ) -> Delivery:
     rejected = sum_counts((*(manifest.rejected for manifest in manifests.values()), *rejected_later.values()))
     rows_rejected_later = sum(sum(counts.values()) for counts in rejected_later.values())

@@ -12,14 +12,15 @@ from typing import Final
 
 from agedp.ledger_session import LedgerSession
 from agedp.preflight.alerts import write_findings
-from agedp.preflight.input_checks import Finding, check_facts, first_refusal, format_count
-from agedp.preflight.input_facts import InputFacts, collect_facts
+from agedp.preflight.input_checks import Finding, check_facts, first_refusal
+from agedp.preflight.input_findings import InputFacts, collect_facts
 from agedp.run_context import RunContext
 from agedp.stage_values import DailySums, Delivery, DueDays
 from agedp.stages.aggregate import sum_days
 from agedp.stages.ingest import read_files, reread_damaged
 from agedp_data.config import RunFile
 from agedp_data.errors import PreflightFailed
+from agedp_data.messages import count_text
 from agedp_data.roster import group_columns
 
 _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
@@ -108,6 +109,6 @@ def _preflight_error(run: RunFile, findings: Sequence[Finding]) -> PreflightFail
     if refusal is None:
         return None
     further = sum(finding.verdict == "refused" for finding in findings) - 1
-    ending = f" {format_count(further, 'more finding')}." if further else ""
+    ending = f" {count_text(further, 'more finding')}." if further else ""
     problem = f"{refusal.name}: {refusal.text.rstrip('.')}.{ending}"
     return PreflightFailed(private=f"{run.name}: {problem} Nothing was drawn; {_OVERRIDE}.")

@@ -32,8 +32,8 @@ from agedp.budget import PlannedRelease, ReleaseTerms
 from agedp.internal_records.signing_keys import keys_of, signing_key
 from agedp.ledger_session import LedgerSession, PopulationHistory
 from agedp.local_files import atomic_files
+from agedp.planning.first_release_verdict import Verdict, judge_first_release
 from agedp.planning.forecast import Forecast, Skip, forecast, forecast_days
-from agedp.planning.verdict import Verdict, judge_first_release
 from agedp.reports.chart_library import installed_library
 from agedp.run_context import RunContext
 from agedp.stage_values import Cells, DueDay, DueDays, due_date

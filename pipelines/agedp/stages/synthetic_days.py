@@ -27,7 +27,7 @@ from agedp_data.roster import GroupColumns, RosterCounts
 from agedp_data.series.profile import MISSING_HALF_HOUR
 from agedp_data.series.series import AnySeries
 
-NO_DELIVERY = Delivery((), (), 0, 0, {}, 0, 0, 0)
+NO_DELIVERY = Delivery((), (), 0, 0, {}, 0, 0)
 """The delivery of a rehearsal on synthetic households: no input file."""
 
 

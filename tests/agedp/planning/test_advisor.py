@@ -14,7 +14,7 @@ import pytest
 
 from agedp.budget import ReleaseTerms
 from agedp.planning.advisor import PROTECTED, Asked, _Adviser, advise, periods_under, promise_of, row_for
-from agedp.planning.verdict import judge_first_release
+from agedp.planning.first_release_verdict import judge_first_release
 from agedp_data import mechanisms, yardstick
 from agedp_data.config.loading import parse
 from agedp_data.errors import RunFileError

@@ -14,7 +14,7 @@ import pytest
 
 from agedp.budget import ReleaseTerms
 from agedp.plan_facts import read_plan
-from agedp.planning.verdict import judge_first_release
+from agedp.planning.first_release_verdict import judge_first_release
 from agedp.stages.amend import amend
 from agedp_data.config import contract_part
 from agedp_data.config.loading import parse

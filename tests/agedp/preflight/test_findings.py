@@ -16,8 +16,8 @@ import pytest
 import agedp
 from agedp.one_off import release_files
 from agedp.preflight.input_checks import CAUSES, MAX_TOUCHED_SHARE, Finding, first_refusal, judge
-from agedp.preflight.input_facts import ExaminedDays, find_in_days
-from agedp.preflight.rejected_days import RosterDays, Touched, are_ambiguous, rising_households
+from agedp.preflight.input_findings import ExaminedDays, find_in_days
+from agedp.preflight.rejection_findings import RosterDays, Touched, are_ambiguous, rising_households
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import OPTIONS
 from agedp_data.errors import REFUSED_INPUT, ContractChanged, PreflightFailed, RunFileError
@@ -448,7 +448,7 @@ def test_households_in_blocks_have_the_findings_of_each_household(monkeypatch):
     energy = np.where(home % 5 == 0, 40, energy)
     member_days = np.stack([home, day, np.where(home % 3 == 0, 24, 48), energy])
     pieces = [member_days[:, day < 11], member_days[:, day >= 11]]  # two months
-    monkeypatch.setattr("agedp.preflight.input_facts._AT_ONCE", 100)
+    monkeypatch.setattr("agedp.preflight.input_findings._AT_ONCE", 100)
     touched = find_in_days(pieces, RosterDays(roster([0] * 60, [29] * 60), range(30)), ExaminedDays())
     hours = sum(number % 3 == 0 for number in range(60))
     rounded = sum(number % 3 > 0 and number % 5 == 0 for number in range(60))

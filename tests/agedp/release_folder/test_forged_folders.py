@@ -11,6 +11,7 @@ import shutil
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import partial
+from importlib.metadata import version
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -250,6 +251,27 @@ def test_texts_of_another_version_are_named_and_its_figures_compared(tmp_path, c
     forged = copy_of(population.release)
     forge(forged, partial(lower, name=name))
     assert refusal(forged).startswith(f"statement.json: the bound {name!r}: ")
+
+
+@pytest.mark.parametrize(
+    ("writer", "advice"),
+    [
+        ("0.2", "Ask the publisher for a signature (--key), or verify it with agedp 0.2, which it names as its writer"),
+        ("99.0", f"Update agedp: 99.0 is newer than {version('agedp')}. Or ask the publisher for a signature (--key)"),
+    ],
+    ids=["older", "newer"],
+)
+def test_no_text_that_was_not_compared_is_recommended(classical, copy_of, writer, advice):
+    forged = copy_of(classical)
+    forge(forged, lambda statement: statement["software"].update(agedp=writer))
+    with (forged / "STATEMENT.md").open("a") as text:
+        text.write("Nothing is revealed.\n")
+    reseal(forged)
+    answer = agedp("verify", str(forged))
+    assert answer.err == ""
+    *_, last = answer.out.splitlines()
+    assert last == f"The numbers of the tables are verified, the text of {forged}/STATEMENT.md is not. {advice}."
+    assert agedp("verify", str(classical)).out.splitlines()[-1].startswith(f"Read {classical}/STATEMENT.md: ")
 
 
 def test_the_command_says_what_it_compared(classical):

@@ -69,6 +69,29 @@ def test_a_run_removes_what_verification_names(monthly):
     assert (monthly.folder / "input" / "a.csv").exists()
 
 
+def test_a_folder_with_the_name_of_a_table_is_looked_into_in_both_layouts(monthly, tmp_path, houses):
+    house = houses(tmp_path)
+    house.fill([FIRST + timedelta(days=i) for i in range(2)])
+    house.write(FIRST, FIRST + timedelta(days=1))
+    house.run(today=date(2013, 1, 5))
+    for of, name in (
+        (house, "daily_averages/mine.parquet"),
+        (house, "daily_averages_of_mine/below/mine.parquet"),
+        (house, "ledger_rows/mine.jsonl"),
+        (monthly, "daily_profile/mine.parquet"),
+        (monthly, "averages_by_month/mine.parquet"),
+    ):
+        stray = of.folder / "release" / name
+        stray.parent.mkdir(parents=True)
+        put_file(stray)
+        with pytest.raises(InputError, match=f"^{name}: not listed in SHA256SUMS"):
+            of.release.verify()
+        of.run(today=date(2013, 1, 5 if of is house else 3))  # nothing is due
+        assert stray.read_bytes() == b"mine"  # not of the release, as far as a run can tell
+        shutil.rmtree(of.folder / "release" / name.partition("/")[0])
+        of.release.verify()
+
+
 def test_a_link_in_the_place_of_a_release_is_refused_before_a_draw(monthly):
     release, elsewhere = monthly.folder / "release", monthly.folder / "elsewhere"
     for name in (TABLE, MONTH, f"{MONTH}/{TABLE}.parquet", "statement.json", "SHA256SUMS"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from decimal import Decimal
@@ -111,6 +112,13 @@ def test_a_move_cannot_exceed_the_clamp():
         'spend = "per-request"\nmax_day_epsilon = 1\nepsilon_total = "unlimited"\n'
     )
     assert "[promise] delta_kwh = 51: exceeds clamp_kwh of [series.daily_mean]" in str(refusal(text))
+
+
+def test_a_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "r.toml")  # opening it waits for a writer
+    for path in (tmp_path / "r.toml", Path("/dev/zero")):
+        with pytest.raises(RunFileError, match=rf"^{path.name}: is a pipe or a device, not a file"):
+            load(path)
 
 
 def test_a_byte_order_mark_and_line_ends_of_windows_are_read(tmp_path):

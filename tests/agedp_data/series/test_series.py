@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal, localcontext
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
@@ -21,9 +24,11 @@ from agedp_data.series.consistency import _inverted_law, sum_deviation, sum_inte
 from agedp_data.series.coverage import Coverage
 from agedp_data.series.distribution import Distribution
 from agedp_data.series.mean import Mean
+from agedp_data.series.result_table import Chart, ResultTable
 from agedp_data.series.sensitivity import Move
-from agedp_data.series.series import series_in, series_of
-from agedp_data.series.series_terms import Cell, HouseholdDays
+from agedp_data.series.series import DERIVED_TABLES, series_in, series_of
+from agedp_data.series.series_terms import Cell, HouseholdDays, Series
+from agedp_data.table_schemas import released_schema
 from tests.exact_sums import cells, vector
 
 # What a series counts: exact vectors and sensitivities against every small dataset, and the names of its cells.
@@ -205,3 +210,31 @@ def test_a_sum_without_a_law_is_refused(scales):
 def test_a_coverage_is_a_share(coverage):
     with pytest.raises(ChainError):
         sum_interval([1.0, 2.0], coverage)
+
+
+def of_rooms(**words):
+    """A statistic with a cell for each of two rooms."""
+    return type("Rooms", (Series,), {"names": property(lambda _: {"hall": 0, "attic": 1}), **words})
+
+
+def test_a_statistic_names_its_cells_with_words_or_not_at_all():
+    with pytest.raises(TypeError, match=r"^Rooms: a statistic with `names` needs `cell_words`: [^\n]*$"):
+        of_rooms()
+    rooms = of_rooms(cell_words=("rooms", "rooms")).model_construct(statistic="rooms", by=None)
+    texts = rooms.write_cells(rooms.cells([Cell("all")]))
+    assert texts == ("hall", "attic")
+    assert [cell.place for cell in rooms.read_cells(texts)] == [0, 1]
+    assert not rooms.holds(("hall", "hall"))
+    with pytest.raises(ValueError, match="not one of the rooms"):
+        rooms.read_cells(["cellar"])
+
+
+def test_a_chart_has_intervals_of_its_own_or_shows_what_was_drawn():
+    schema = released_schema(("households_noisy", pa.int64(), "drawn"), ("mean_kwh", pa.float64(), "of several"))
+    table = partial(ResultTable, "rooms", schema, "day", "rooms", lambda *_: {}, "households_noisy")
+    assert table(Chart("households_noisy", unit="households")).chart is not None
+    assert table(Chart("mean_kwh", ("low", "high"))).chart is not None
+    with pytest.raises(ValueError, match=r"^rooms: mean_kwh is not what was drawn; name the columns of its interval"):
+        table(Chart("mean_kwh"))
+    with pytest.raises(ValueError, match=r"^averages_by_month: households_noisy is not .* interval in Chart\.band$"):
+        replace(DERIVED_TABLES[0], file="averages_by_month", chart=Chart("households_noisy"))

@@ -1,8 +1,8 @@
 """READINGS, DAYS and SUMS -> facts about the input files in a few numbers. Confidential.
 
 Days, households, rejected and conflicting rows are counted completely. Registers of short periods, half-hours that
-nobody has and repeated hours are looked for in samples (`rejected_days`), the form of numbers in the first rows of
-files (`rejected_days`).
+nobody has and repeated hours are looked for in samples (`rejection_findings`), the form of numbers in the first rows of
+files (`rejection_findings`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
-from agedp.preflight import rejected_days
-from agedp.preflight.rejected_days import RosterDays, Touched
+from agedp.preflight import rejection_findings
+from agedp.preflight.rejection_findings import RosterDays, Touched
 from agedp.stage_values import DailySum, Delivery
 from agedp.store import month_reader
 from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
@@ -171,7 +171,7 @@ def _facts_of_bucket(
     day_sums: dict[int, tuple[int, int, int]] = {}
     days = None if examined.day_filter is None else _day_numbers(examined.day_filter.to_pylist())
     for month in examined.months:
-        table = rejected_days.filter_days(
+        table = rejection_findings.filter_days(
             read_daily_totals(store, month, delivery.contents, bucket, days=days), examined.day_filter
         )
         households.update(table["household_id"].unique().to_pylist())
@@ -266,7 +266,7 @@ def _find_in_days(
     day_energy, day_index = energy[is_complete], index[is_complete]
     step = np.sign(np.diff(day_energy))[same := day_index[1:] == day_index[:-1]]
     rises, falls = (np.bincount(day_index[1:][same], flags, len(codes)) for flags in (step > 0, step < 0))
-    is_rising = (rises >= _MIN_RISES) & (falls <= rejected_days.MAX_FALL_SHARE * rises)
+    is_rising = (rises >= _MIN_RISES) & (falls <= rejection_findings.MAX_FALL_SHARE * rises)
     sampled = roster.codes(pa.array(sorted(examined.rising), pa.string()))
     is_rising |= np.isin(codes, sampled)
     is_longer = np.isin(bare_household, longer)
@@ -478,7 +478,9 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     """
     delivered_months = tuple(month for month in months if month in delivery.months)
     day_filter = None if all_days else pa.array(sorted(days), pa.date32())
-    samples = rejected_days.examine_samples(rejected_days.read_samples(store, delivery, delivered_months, day_filter))
+    samples = rejection_findings.examine_samples(
+        rejection_findings.read_samples(store, delivery, delivered_months, day_filter)
+    )
     due, minutes = frozenset(days), store.layout.interval_minutes
     examined = ExaminedDays(delivered_months, day_filter, due, tuple(by), samples.rising, minutes)
     bucketed = write_bucketed_roster(store.folder.parent, roster, store.buckets)
@@ -488,20 +490,20 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     touched = dict(of_households.touched)
     of_no_month = [""] if all_days else []  # such rows are of no night in particular
     examined_months = [*of_no_month, *sorted({f"{day:%Y-%m}" for day in days})]
-    tables = rejected_days.quarantine_tables(store, delivery.contents, examined_months)
+    tables = rejection_findings.quarantine_tables(store, delivery.contents, examined_months)
     if (first := next(tables, None)) is not None:  # else no household is looked up
         roster_days = RosterDays(roster.rows, [*map(day_number, days)], by, read_off=roster.read_off)
-        orders = cache(partial(rejected_days.column_orders, store, files))
-        of_rows = rejected_days.count_rejected(
+        orders = cache(partial(rejection_findings.column_orders, store, files))
+        of_rows = rejection_findings.count_rejected(
             chain([first], tables), roster_days, columns=columns, minutes=minutes, orders=orders
         )
         touched = add_touched([of_rows.touched, touched])
         rejected = +(Counter(rejected) - of_rows.without_reading)
         if of_rows.headers and of_rows.have_other_order(orders()):
-            touched["rejected"] = replace(_in_proportion(of_households, 1.0), details=rejected_days.OTHER_ORDER)
+            touched["rejected"] = replace(_in_proportion(of_households, 1.0), details=rejection_findings.OTHER_ORDER)
     counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
     sampled_days = _sampled(store, delivery, delivered_months, of_households, touched, samples)
-    if all_days and columns is not None and rejected_days.has_ambiguous_numbers(store, files):
+    if all_days and columns is not None and rejection_findings.has_ambiguous_numbers(store, files):
         sampled_days["numbers"] = _in_proportion(of_households, 1.0)
     for contradicts in (_repeated_once, _of_another_clock):
         if of_clock := contradicts(store, delivery, days, roster, by):
@@ -528,14 +530,14 @@ def _sampled(
     months: Sequence[str],
     facts: HouseholdFacts,
     touched: Mapping[FindingName, Touched],
-    samples: rejected_days.SampleFacts,
+    samples: rejection_findings.SampleFacts,
 ) -> dict[FindingName, Touched]:
     """Return what is measured in samples: slots that nobody has, registers if their share exceeds those counted, ..."""
     sampled = in_samples(samples, facts.day_sums, facts.members, facts.roster_days)
     explained = sum(found.days.get(ALL, 0) for found in touched.values())
     incomplete = facts.incomplete_days - explained
     if 2 * incomplete >= facts.household_days > 0 and (
-        slots := rejected_days.find_absent_slots(store, delivery, months)
+        slots := rejection_findings.find_absent_slots(store, delivery, months)
     ):
         details = {f"slot {slot}": 1 for slot in slots}
         sampled["slot"] = replace(_in_proportion(facts, incomplete / facts.household_days), details=details)
@@ -546,7 +548,7 @@ def _sampled(
 
 
 def in_samples(
-    samples: rejected_days.SampleFacts, day_sums: DaySums, members: int, roster_days: Mapping[str, int]
+    samples: rejection_findings.SampleFacts, day_sums: DaySums, members: int, roster_days: Mapping[str, int]
 ) -> dict[FindingName, Touched]:
     """Return what samples and the sums of days show of a roster: a slot that is 0, marks, a total among households."""
     found: dict[FindingName, Touched] = {}
@@ -573,8 +575,8 @@ def _repeated_once(
     store: Store, delivery: Delivery, days: Sequence[date], roster: Roster, by: Sequence[GroupColumns]
 ) -> Touched | None:
     """Return what a first autumn hour touches that the zone shows twice, and no household."""
-    repeated = [day for day in days if rejected_days.layout_slots(store.layout, day)]
-    if not repeated or not (households := rejected_days.repeats_no_half_hour(store, delivery, repeated[0])):
+    repeated = [day for day in days if rejection_findings.layout_slots(store.layout, day)]
+    if not repeated or not (households := rejection_findings.repeats_no_half_hour(store, delivery, repeated[0])):
         return None
     cells = {
         f"{columns_text(columns)} {label}": n
@@ -589,8 +591,8 @@ def _of_another_clock(
     store: Store, delivery: Delivery, days: Sequence[date], roster: Roster, by: Sequence[GroupColumns]
 ) -> Touched | None:
     """Return what a first spring hour touches that the zone skips and most households have: it and all later days."""
-    first = next((day for day in sorted(days) if rejected_days.before_skip(store.layout, day) is not None), None)
-    if first is None or not (households := rejected_days.repeats_before_skip(store, delivery, first)):
+    first = next((day for day in sorted(days) if rejection_findings.before_skip(store.layout, day) is not None), None)
+    if first is None or not (households := rejection_findings.repeats_before_skip(store, delivery, first)):
         return None
     later = RosterDays(roster.rows, [day_number(day) for day in days if day >= first], by)
     return Touched(later.households, later.totals, details={"skipped": households}, is_sampled=True)
@@ -605,7 +607,7 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
 
 def _lacking(rejected: Mapping[str, int]) -> dict[str, int]:
     """Return the numbers of rejected rows, by the reasons for which a row lacks a reading."""
-    return {reason: number for reason, number in rejected.items() if reason not in rejected_days.NOT_REJECTED}
+    return {reason: number for reason, number in rejected.items() if reason not in rejection_findings.NOT_REJECTED}
 
 
 def _coverage(days: Sequence[date], sums: Mapping[tuple[date, str], DailySum]) -> dict[date, DayCoverage]:

@@ -36,7 +36,7 @@ from typing import Any, Final
 
 from agedp.budget import ReleaseTerms, planned_row, row_cells, whole_periods
 from agedp.planning.forecast import SimulatedRelease, earliest_date, simulated_release
-from agedp.planning.row_noise import GroupNoise, group_noises
+from agedp.planning.row_noise import GroupNoise, group_noises, root_mean_square
 from agedp.signal_against_noise import three_digits
 from agedp.stage_values import DueDay
 from agedp_data import clock, mechanisms, yardstick
@@ -450,10 +450,6 @@ def _part(terms: ReleaseTerms, series: str) -> Fraction:
     return terms.notion.part_of_day(series, share_of(terms.run.series[series]))
 
 
-def _root_mean_square(values: Sequence[float]) -> float:
-    return math.sqrt(sum(value**2 for value in values) / len(values))
-
-
 @dataclass(frozen=True, slots=True)
 class _RowNoise:
     """Noise scale of each layer of a row in one group, and the yardstick's mean of it [unit of the series].
@@ -486,7 +482,7 @@ def _series_noise(
             break
     else:
         return None
-    factors = [_root_mean_square([noise.loss / loss for loss in losses]) for noise in noises]
+    factors = [root_mean_square([noise.loss / loss for loss in losses]) for noise in noises]
     layers = zip(*(noise.scales for noise in noises), strict=True)
     scales = tuple(max(map(operator.mul, layer, factors)) for layer in layers)
     row_days = ROW_DAYS[getattr(series, "every", "day")]
