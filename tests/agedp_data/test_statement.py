@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 
 from agedp_data.config.contract_document import ContractDocument
-from agedp_data.notions.notion import LossBound
+from agedp_data.notions.notion import CALIBRATION_DAY_BOUND, LossBound
 from agedp_data.notions.publication import Event
 from agedp_data.statement.document import (
     SCHEMA,
@@ -99,6 +99,19 @@ def test_what_is_always_true_comes_first_and_nothing_twice():
     assert [figure["limit"] for figure in unlimited["figures"]] == ["0.000000009", "unlimited", ""]
     assert unlimited["ending"] == {"spent": "1.5", "left": "unlimited", "last_day": "", "because": ""}
     assert unlimited["second_population"]["adds"] == {"day": "0.000000009", "total": "unlimited"}
+
+
+def test_households_together_have_the_loss_of_one_so_many_times():
+    """The worst day of one is 0.3, one of a calibration that no release is about."""
+    days = [LossBound("day", 200_000_000, "assumption-free", "any one published day")]
+    days += [LossBound(CALIBRATION_DAY_BOUND, 300_000_000, "assumption-free", "any one day from 2012-01-01")]
+    total = LossBound("total", 1_500_000_000, "assumption-free", "all days")
+    found = claim(bounds=[*days, total])["together"]
+    assert found == [
+        {"households": 2, "day": "0.6", "total": "3"},
+        {"households": 5, "day": "1.5", "total": "7.5"},
+        {"households": 10, "day": "3", "total": "15"},
+    ]
 
 
 def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_series():
