@@ -32,7 +32,7 @@ import pytest
 from agedp.ledger_transfer import verify_against
 from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, WORDS
 from agedp.release_folder.result_tables import parquet_bytes
-from agedp.release_folder.verification import check_bounds, check_rows, contracts_and_releases
+from agedp.release_folder.verification import check_bounds, check_rows, check_statement, contracts_and_releases
 from agedp.release_verification import ReleaseFolder, open_release
 from agedp_data.errors import AgedpError, InputError, LedgerError
 from agedp_data.ledger import Ledger
@@ -321,6 +321,17 @@ def test_an_account_of_households_is_not_below_this_release_alone(release, day, 
     check_bounds(statement, rows)  # 0.5 of a day and 1.5 of three
     with pytest.raises(InputError, match="contain different days or losses"):
         check_bounds(statement.model_copy(update={"household_account": account}), rows)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_no_row_is_of_fewer_households_than_the_contract_says(release, number):
+    statement = release.read_statement()
+    contracts, rows = contracts_and_releases(release.ledger_rows())
+    least = statement.contract.population.min_households
+    check_statement(statement, rows, contracts)
+    rows[number] = replace(rows[number], households=(least - 1,))
+    with pytest.raises(InputError, match="contain different days or losses"):
+        check_statement(statement, rows, contracts)
 
 
 def test_words_that_state_another_bound_are_found(release):
