@@ -49,6 +49,13 @@ def test_a_window_touches_no_more_rows_than_were_counted(every, row_days):
         assert rows_of_a_window(row_days, window) == touched
 
 
+@pytest.mark.parametrize("days", [3, 7, 300])
+def test_all_days_have_no_more_together_than_is_asked_for(days):
+    run = given(days=days)[0].run
+    keys = promise_of(run, "all", Decimal(1))
+    assert 1 - Decimal("0.001") < days * keys["epsilon_per_day"] <= keys["epsilon_total"] == 1
+
+
 @pytest.mark.parametrize(
     ("protected", "every", "loss_of_a_row"),
     [
