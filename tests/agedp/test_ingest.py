@@ -186,6 +186,15 @@ def test_duplicates_and_conflicts_are_counted_file_by_file(tmp_path: Path) -> No
     assert [(row["row"], row["reason"], row["text"]) for row in texts] == [(6, FIELDS, "A")]
 
 
+def test_a_rejected_row_has_its_number_in_the_file_whatever_its_part(tmp_path: Path) -> None:
+    rows = [line("A", 1 + number, "x" if number in (1, 18) else "0.1") for number in range(20)]
+    folder = write(tmp_path / "in", a=HEADER + b"".join(rows))
+    store, _ = read_all(folder, Engine("synchronous", 1, 64))
+    paths = sorted(store.folder.glob("quarantine/month=*/*.parquet"))
+    assert len(paths) == 2  # of two parts
+    assert [row["row"] for path in paths for row in pq.read_table(path).to_pylist()] == [1, 18]
+
+
 def test_a_file_that_comes_again_under_a_later_name_keeps_its_place() -> None:
     store = Store(Path("store"), "london", ReadingRules(), FileOrder("name", keeps_unlisted=True))
     places = [("first", "9.csv", 5), ("corrected", "10.csv", 6), ("first", "11.csv", 7)]

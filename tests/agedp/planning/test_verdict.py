@@ -20,6 +20,7 @@ from agedp_data.config import contract_part
 from agedp_data.config.loading import parse
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.notions.publication import Event
 from agedp_data.roster import RosterCounts
 from agedp_data.statement.span_errors import SeriesNoise
 from agedp_flows.text.plan_text import plan_lines
@@ -166,6 +167,18 @@ def test_rows_of_weeks_count_once_in_a_window():
         assert [word for word in words(verdict) if word != "useless"] == expected
         assert verdict.credit.total == 10**9 * (days // 7)
         assert next(error.span for error in verdict.errors) == "week"
+
+
+@pytest.mark.parametrize(("draw", "weeks"), [(0, 4), (400_000_000, 3), (1_100_000_000, 1)])
+def test_rows_of_weeks_end_where_the_draws_and_they_have_spent_the_total(draw, weeks):
+    promise = {"epsilon_per_day": Decimal("0.5"), "epsilon_total": 2}
+    first, last = date(2013, 1, 7), date(2013, 3, 3)
+    tables = {"series.daily_mean": {"every": "week"}, "schedule": {"first_day": first, "last_day": last}}
+    run = parse(run_file(promise=promise, **tables), base=Path("/srv"), name="run.toml")
+    run = run.charging([Event("2012-01-01", "2012-12-31", draw)] if draw else [])
+    roster = RosterCounts(np.array([0]), np.array([10**6]), np.array([40]), {})
+    verdict = judge_first_release(ReleaseTerms(run), roster, date(2013, 3, 9))
+    assert (verdict.losses.whole, verdict.losses.days) == (weeks * 5 * 10**8, weeks * 7)
 
 
 LN_10 = math.log(10)
