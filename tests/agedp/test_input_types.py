@@ -254,6 +254,16 @@ class TestRefusals:
         pd.testing.assert_frame_equal(agedp.release(readings, **terms).table, first)
         assert "1 released days of population 'households' already" in caplog.text
 
+    def test_a_release_is_saved_beside_no_other_file(self, readings, tmp_path):
+        released = agedp.release(readings, **{**TERMS, "last_day": readings["interval_start"].min()})
+        released.save(tmp_path / "out").verify()
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "customers.csv").write_text("A,B\n")
+        for name in ("out", "mine"):
+            with pytest.raises(InputError, match=f"^{name}: has files already; name a new or empty folder$"):
+                released.save(tmp_path / name)
+        assert [path.name for path in (tmp_path / "mine").iterdir()] == ["customers.csv"]
+
     def test_a_misspelt_keyword_is_not_ignored(self, readings):
         with pytest.raises(TypeError, match=r"'mising_kwh' is no keyword of a release; did you mean 'missing_kwh'"):
             agedp.release(readings, **TERMS, mising_kwh=3)

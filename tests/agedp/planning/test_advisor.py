@@ -87,6 +87,15 @@ def test_a_proposed_clamp_hides_no_noise_behind_what_it_cuts():
     assert yardstick.cut_by(float(of_two.clamps_kwh[-1])).energy <= 0.1  # a second mean has the same clamp
 
 
+def test_no_refusal_advises_days_that_come_to_more_than_20_in_a_year():
+    advice = advise(*given(homes=15), TODAY)
+    days = [row for row in advice.rows if row.protected == "day"]
+    assert [row.verdict.losses.year for row in days] == [5 * 365 * 10**9]
+    text = advice.best(len(advice.rows))
+    assert "--protect day " not in text
+    assert all(row.options in text for row in advice.rows if row.protected != "day")
+
+
 def test_a_promise_that_cannot_be_is_refused_with_what_to_do():
     archive, live = given()[0].run, given(days=None)[0].run
     for run, protected, delta, message in (
