@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agedp.budget import closed_days, next_unclosed_day, period_cells, series_by_contract
+from agedp.budget import next_unclosed_day, period_cells, series_by_contract
 from agedp.stages.plan import forecast_run
 from agedp_data.epsilon import NANO
 from agedp_data.errors import RunFileError
@@ -83,11 +83,3 @@ def test_the_readings_of_a_week_are_needed_until_the_week_is_drawn(weekly):
 
     needed = [needed_from(last) for last in ("2013-02-01", "2013-02-10", "2013-02-13", "2013-02-17")]
     assert needed == ["2013-02-02", "2013-02-11", "2013-02-11", "2013-02-18"]
-
-
-def test_a_series_that_is_added_has_no_row_of_a_day_that_an_earlier_week_covers(weekly):
-    weekly.run(today=TODAY)
-    rows, contracts = weekly.rows(), weekly.session(today=TODAY).history.contracts
-    assert [row.day for row in rows] == ["2013-02-10", "2013-02-17", "2013-02-24", "2013-03-03"]
-    closed = closed_days(rows, contracts, ["daily_mean", "days"])
-    assert {day for day, series in closed if series == "days"} == {str(day) for day in DAYS[5:]}  # from 4 February on
