@@ -19,6 +19,7 @@ from agedp.stages import ingest as reading
 from agedp.stages.ingest import ingest
 from agedp.store import file_identity
 from agedp.store.daily_totals import read_daily_totals
+from agedp.store.data_quality import find_conflicting_rows
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import FileOrder, Store, order_contents
 from agedp_data.datasets import filesystem
@@ -184,6 +185,27 @@ def test_duplicates_and_conflicts_are_counted_file_by_file(tmp_path: Path) -> No
     ]  # fmt: skip
     texts = pq.read_table(store.folder / "quarantine" / f"{delivery.contents[0]}-0.parquet").to_pylist()
     assert [(row["row"], row["reason"], row["text"]) for row in texts] == [(6, FIELDS, "A")]
+
+
+def test_a_rejected_row_has_its_number_in_the_file_whatever_its_part(tmp_path: Path) -> None:
+    rows = [line("A", 1 + number, "x" if number in (1, 18) else "0.1") for number in range(20)]
+    folder = write(tmp_path / "in", a=HEADER + b"".join(rows))
+    store, _ = read_all(folder, Engine("synchronous", 1, 64))
+    paths = sorted(store.folder.glob("quarantine/month=*/*.parquet"))
+    assert len(paths) == 2  # of two parts
+    assert [row["row"] for path in paths for row in pq.read_table(path).to_pylist()] == [1, 18]
+
+
+def test_conflicting_rows_lose_their_own_half_hours_whatever_their_part(tmp_path: Path) -> None:
+    rows = [line("A", 1 + number) for number in range(20)] + [line("A", 19, "0.2")]
+    folder = write(tmp_path / "in", a=HEADER + b"".join(rows), b=HEADER + line("A", 3, "0.2"))
+    store, delivery = read_all(folder, Engine("synchronous", 1, 64))
+    assert delivery.rejected == {CONFLICT: 4}
+    found = find_conflicting_rows(store, "2013-01", delivery.contents, {"A": 0})
+    start = (date(2013, 1, 30) - date(1970, 1, 1)).days * 48
+    assert (found.time - start).tolist() == [2, 18]
+    assert found.in_one_file.tolist() == [False, True]
+    assert find_conflicting_rows(store, "2013-01", delivery.contents, {"B": 0}).time.tolist() == []
 
 
 def test_a_file_that_comes_again_under_a_later_name_keeps_its_place() -> None:

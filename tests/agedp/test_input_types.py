@@ -99,9 +99,10 @@ class TestTheSameReadings:
         pd.testing.assert_frame_equal(in_memory(agedp.read(lazy)), readings)
 
     def test_of_chosen_households_and_days(self, readings):
-        name, first, last = readings["household_id"].iloc[-1], "2013-01-01", "2013-01-02"
-        local_day = readings["interval_start"].dt.strftime("%Y-%m-%d")
-        expected = readings[(readings["household_id"] == name) & local_day.between(first, last)]
+        local_day, name = readings["interval_start"].dt.strftime("%Y-%m-%d"), readings["household_id"].iloc[-1]
+        of_home = readings["household_id"] == name
+        _, first, last, *_ = sorted(set(local_day[of_home]))
+        expected = readings[of_home & local_day.isin([first, last])]
         found = agedp.read(readings, households=[name], days=(first, last))
         pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
 
@@ -253,6 +254,16 @@ class TestRefusals:
         assert not [record for record in caplog.records if record.name.startswith("agedp")]
         pd.testing.assert_frame_equal(agedp.release(readings, **terms).table, first)
         assert "1 released days of population 'households' already" in caplog.text
+
+    def test_a_release_is_saved_beside_no_other_file(self, readings, tmp_path):
+        released = agedp.release(readings, **{**TERMS, "last_day": readings["interval_start"].min()})
+        released.save(tmp_path / "out").verify()
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "customers.csv").write_text("A,B\n")
+        for name in ("out", "mine"):
+            with pytest.raises(InputError, match=f"^{name}: has files already; name a new or empty folder$"):
+                released.save(tmp_path / name)
+        assert [path.name for path in (tmp_path / "mine").iterdir()] == ["customers.csv"]
 
     def test_a_misspelt_keyword_is_not_ignored(self, readings):
         with pytest.raises(TypeError, match=r"'mising_kwh' is no keyword of a release; did you mean 'missing_kwh'"):

@@ -130,6 +130,9 @@ def test_plans_and_tables_of_readings_take_layers(tmp_path):
     noises = [compared[name] for name in ("noise_sd_kwh", "noise_sd_of_sum_kwh")]
     assert noises == pytest.approx([expected[0], math.hypot(*expected)], rel=1e-6)
     assert compared["noise_sd_of_sum_kwh"] > 10 * compared["noise_sd_kwh"]
+    roster = pd.DataFrame({"household_id": [*HOURLY], "from": "2013-01-01", "to": None, "area": ["N", "S"]})
+    [of_groups] = agedp.compare(readings, [promise], roster=roster, by="area", **options).to_dict("records")
+    assert of_groups["noise_sd_of_sum_kwh"] == pytest.approx(2 * math.hypot(*expected), rel=1e-6)  # one home in each
     notions = planned.compare().dropna(subset="noise_sd_kwh")
     assert set(notions["noise_of"]) == {"use, layer 1, up to 10 kWh"}
     ratios = notions["noise_sd_of_sum_kwh"] / notions["noise_sd_kwh"]

@@ -182,6 +182,11 @@ def test_until_a_day_is_released_other_options_start_anew(files, tmp_path):
     with pytest.raises(AgedpError):
         release(files, tmp_path / "out", {**MODEL, "min_households": "51"})
     assert (confidential / "model" / "public.json").stat().st_ino == model  # no option of the model changed
+    content = (confidential / "model" / "public.json").read_bytes()
+    write_london(tmp_path / "others", households=6, first_day=date(2013, 1, 1), days=5, seed=4)
+    with pytest.raises(AgedpError):
+        release([str(tmp_path / "others")], tmp_path / "out", {**MODEL, "min_households": "51"})
+    assert (confidential / "model" / "public.json").read_bytes() != content  # it was of other readings
     done = release(files, tmp_path / "out", {**MODEL, "states": "4"})
     assert done.calibration is not None
     assert done.run.session.model.id == done.calibration.model.id

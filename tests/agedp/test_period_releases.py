@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agedp.budget import period_cells, series_by_contract
+from agedp.budget import next_unclosed_day, period_cells, series_by_contract
 from agedp.stages.plan import forecast_run
 from agedp_data.epsilon import NANO
 from agedp_data.errors import RunFileError
@@ -70,3 +70,16 @@ def test_a_group_that_is_too_small_on_one_day_has_no_row_of_the_week():
     counted = SimpleNamespace(cells=lambda day, by: (("A", 3), ("B", 3 if day != FIRST else 2)))
     assert period_cells(counted, ("area",), DAYS[:7], 3) == (("A", 21),)
     assert period_cells(counted, ("area",), DAYS[1:8], 3) == (("A", 21), ("B", 21))
+
+
+def test_the_readings_of_a_week_are_needed_until_the_week_is_drawn(weekly):
+    days = '[series.days]\nstatistic = "mean"\nclamp_kwh = 9\nshare = 0.3'
+    weekly.edit(('every = "week"', f'every = "week"\nshare = 0.7\n{days}'))
+    weekly.run(today=TODAY)
+    run, contracts = weekly.context(today=TODAY).run_file, weekly.session(today=TODAY).history.contracts
+
+    def needed_from(last: str) -> str:
+        return str(next_unclosed_day(run, [row for row in weekly.rows() if row.day <= last], contracts))
+
+    needed = [needed_from(last) for last in ("2013-02-01", "2013-02-10", "2013-02-13", "2013-02-17")]
+    assert needed == ["2013-02-02", "2013-02-11", "2013-02-11", "2013-02-18"]

@@ -239,7 +239,9 @@ def test_a_day_with_few_usable_households_is_alerted_once(house):
 
 @pytest.mark.parametrize(("rows_of_day", "alerted"), [(7, 0), (48, 1)])  # of 144: 4.9 % and a third
 def test_many_conflicting_readings_of_a_day_are_alerted(house, rows_of_day, alerted):
-    prepare(house, rows(HOMES, range(4)), rows("A", [1], wh=lambda: 300)[:rows_of_day], edits=[accepted("conflicts")])
+    others = rows("XYZ", range(4))  # not on the roster: neither their readings nor their conflicts count
+    corrected = rows("A", [1], wh=lambda: 300)[:rows_of_day] + rows("X", [1], wh=lambda: 300)
+    prepare(house, rows(HOMES, range(4)) + others, corrected, edits=[accepted("conflicts")])
     assert [row.state for row in house.run().released] == ["released"] * 4
     found = [(alert["alert"], alert["day"], alert["part"], alert["whole"]) for alert in alerts(house)]
     assert found == [("conflicts", "2013-01-02", 48, 144)][:alerted]

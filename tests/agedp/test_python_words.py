@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timedelta
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -14,7 +15,7 @@ from agedp.pipeline import sanitise
 from agedp.preflight.input_checks import CAUSES, in_python, judge
 from agedp.preflight.rejection_findings import Touched
 from agedp.setup.init_run_file import init
-from agedp_data.errors import InputError, RunFileError
+from agedp_data.errors import AgedpError, InputError, RunFileError
 
 COLUMNS = {"household": "meter", "time": "at", "time_format": "iso", "stamp": "start", "zone": "UTC"}
 COLUMNS |= {"day_zone": "UTC", "energy": "kwh", "unit": "kWh"}
@@ -146,3 +147,16 @@ def test_a_text_that_no_row_has_is_refused_with_those_that_there_are(tmp_path):
         init([str(tmp_path / "a.csv")], folder=tmp_path, options=options)
     assert "imp" not in str(caught.value)
     assert caught.value.private.endswith("column dir has imp, exp, a, b, c")
+
+
+def test_a_population_begins_anew_in_a_ledger_in_which_another_has_days(tmp_path):
+    times = pd.date_range("2026-01-05", periods=96, freq="30min", tz="UTC")
+    columns = {"household_id": np.repeat(["1", "2"], 96), "interval_start": [*times, *times], "energy_wh": 200}
+    readings = pd.DataFrame(columns)
+    caps = {"max_day_epsilon": 0.5, "epsilon_total": 100, "accept": ["useless"]}
+    keys = {"promise": agedp.Classical(epsilon_per_day=0.5, **caps), "clamp_kwh": 50, "min_households": 2}
+    ledger = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    agedp.release(readings, population="one", ledger=ledger, last_day="2026-01-05", **keys)
+    of_numbers = readings.astype({"household_id": "float64"})
+    with pytest.raises(AgedpError, match="household ids are floating-point numbers"):
+        agedp.release(of_numbers, population="two", ledger=ledger, **keys)

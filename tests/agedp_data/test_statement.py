@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from agedp_data.config.contract_document import ContractDocument
-from agedp_data.notions.notion import LossBound
+from agedp_data.notions.notion import CALIBRATION_DAY_BOUND, LossBound
 from agedp_data.notions.publication import Event
 from agedp_data.statement.document import (
     SCHEMA,
@@ -104,6 +104,19 @@ def test_what_is_always_true_comes_first_and_nothing_twice():
     assert unlimited["second_population"]["adds"] == {"day": "0.000000009", "total": "unlimited"}
 
 
+def test_households_together_have_the_loss_of_one_so_many_times():
+    """The worst day of one is 0.3, one of a calibration that no release is about."""
+    days = [LossBound("day", 200_000_000, "assumption-free", "any one published day")]
+    days += [LossBound(CALIBRATION_DAY_BOUND, 300_000_000, "assumption-free", "any one day from 2012-01-01")]
+    total = LossBound("total", 1_500_000_000, "assumption-free", "all days")
+    found = claim(bounds=[*days, total])["together"]
+    assert found == [
+        {"households": 2, "day": "0.6", "total": "3"},
+        {"households": 5, "day": "1.5", "total": "7.5"},
+        {"households": 10, "day": "3", "total": "15"},
+    ]
+
+
 def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_series():
     promised, total = Decimal("1e-6"), "all days; every set of results at most e^epsilon times as probable, plus 1e-6"
     bounds = [*FACTS.bounds, LossBound("total (delta 1e-6)", 10**9, "assumption-free", total, delta=promised)]
@@ -142,13 +155,13 @@ def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_
     assert "delta" not in json.dumps(CLAIM)
 
 
-def of_two_contracts(earlier, *, released):
+def of_two_contracts(earlier, *, released, **changed):
     """Return the statement of a contract in force that follows another one, under which days were released or not."""
     days = [SeriesDays(series="use", first="2013-01-01", last="2013-01-01", days=1)]
     known = ContractDocument.model_validate({**CONTRACT, **earlier})
     first = ContractVersion(registered="2026-01-01", changes=[], contract=known, released=days if released else [])
     newest = ContractVersion(registered="2026-01-02", changes=["a: b -> c"], released=days)
-    return claim(versions=[first, newest])
+    return claim(versions=[first, newest], **changed)
 
 
 @pytest.mark.parametrize("released", [True, False])
@@ -157,6 +170,15 @@ def test_what_an_earlier_contract_leaves_open_is_said_if_days_were_released_unde
     caps = {"max_day_epsilon": "0.1", "epsilon_total": "9"}
     stated = of_two_contracts({"promise": aged | caps}, released=released)
     assert ("Ageing protects the present only." in " ".join(stated["not_protected"])) == released
+
+
+@pytest.mark.parametrize(("released", "households"), [(True, 3), (False, 30)])
+def test_a_large_delta_is_judged_by_the_fewest_households_of_a_released_day(released, households):
+    promise = {**CONTRACT["promise"], "delta": "0.2"}  # above 1/3^2 and 1/30^2
+    few = {"population": {"name": "homes", "min_households": 3}, "promise": promise}
+    stated = of_two_contracts(few, released=released, contract={**CONTRACT, "promise": promise})
+    large = [NOTES.large_delta.format(delta="2e-1", households=number) for number in (3, 30)]
+    assert [text for text in stated["warnings"] if text in large] == [large[households == 30]]
 
 
 def test_the_clamp_of_a_mean_in_layers_is_that_of_its_last_layer():

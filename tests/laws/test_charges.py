@@ -201,6 +201,9 @@ def test_a_row_of_a_month_has_what_a_draw_leaves_of_any_of_its_days(first, last)
     month = FIRST, date(2013, 3, 31)
     assert promised("w-event", **keys).planned_period([], *month, None) == 500_000_000
     assert promised("w-event", (Event(first, last, 200_000_000),), **keys).planned_period([], *month, None) == 3 * 10**8
+    plain = {"epsilon_per_day": Decimal("0.5"), "max_day_epsilon": Decimal("0.5")}
+    for draws, left in ((), 500_000_000), ((Event(first, last, 200_000_000),), 300_000_000):
+        assert promised("classical", draws, **plain).planned_period([], *month, None) == left
 
 
 @given(CHARGES, st.integers(1, 9), st.integers(-8, 20))

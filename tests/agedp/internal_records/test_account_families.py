@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from agedp.internal_records.population_accounts import AccountsPlace, PopulationAccounts
+from agedp_data.ledger.account_database import AccountedPopulation, Charges
 from agedp_data.ledger.lifecycle import CalibrationDraw, PopulationAccount
 from agedp_data.roster import NO_LAST_DAY, Roster, RosterRows
 
@@ -253,3 +254,16 @@ def test_the_stated_loss_is_never_below_the_exact_count(seed: int, tmp_path: Pat
             others = [of for of in populations if of is not population]
             if not any(population.households() & of.households() for of in others):
                 assert (account.day, account.total) == (account.own_day, account.own_total)
+
+
+def test_other_populations_with_a_day_in_common_count_though_this_one_has_none_of_their_days() -> None:
+    """A household of this one, days 1 and 2, may be in two others: both are about day 11, and come to 9 there."""
+
+    def of(first: int, last: int, day: int, total: int) -> AccountedPopulation:
+        return AccountedPopulation.charged(Charges(first, last, day, total), "release", "")
+
+    own, others = of(1, 2, 3, 6), [of(10, 11, 5, 8), of(11, 13, 4, 7)]
+    assert own.with_others(others) == (9, 21)
+    assert own.with_others(others[:1]) == (5, 14)
+    assert own.with_others([*others, of(2, 3, 7, 7)]) == (10, 28)  # with a third one about day 2
+    assert own.with_others([]) == (3, 6)

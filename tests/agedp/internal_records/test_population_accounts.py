@@ -228,13 +228,17 @@ def test_folders_share_accounts_in_a_file_and_the_key_beside_it(house: House) ->
 
 
 def test_one_file_under_two_rules_for_ids_shares_all_households(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    name_population(house, "one", "ABC")
+    name_population(house, "one", "AB")
     house.run(today=after(2))
-    name_population(house, "two", "DEF")
+    name_population(house, "two", "CD")
     house.run(today=after(2))
     assert halves(house, "two") == (1, 2)  # the same rule: their digests tell that they share none
     rule = population_accounts.HouseholdKey.file
     monkeypatch.setattr(HouseholdKey, "file", lambda key, text: rule(key, text.replace("london", "long")))
+    name_population(house, "refusing", "EF", more='shared_households = "refuse"')
+    with pytest.raises(Refused, match="on 2013-01-01 households are on the roster that another"):
+        house.run(today=after(1))  # E and F are counted nowhere by their digests
+    assert house.rows(name="refusing.sqlite") == ()
     name_population(house, "three", "DE")
     house.run(today=after(1))
     assert halves(house, "three") == (3, 5)

@@ -49,6 +49,13 @@ def test_a_window_touches_no_more_rows_than_were_counted(every, row_days):
         assert rows_of_a_window(row_days, window) == touched
 
 
+@pytest.mark.parametrize("days", [3, 7, 300])
+def test_all_days_have_no_more_together_than_is_asked_for(days):
+    run = given(days=days)[0].run
+    keys = promise_of(run, "all", Decimal(1))
+    assert 1 - Decimal("0.001") < days * keys["epsilon_per_day"] <= keys["epsilon_total"] == 1
+
+
 @pytest.mark.parametrize(
     ("protected", "every", "loss_of_a_row"),
     [
@@ -78,6 +85,15 @@ def test_a_proposed_clamp_hides_no_noise_behind_what_it_cuts():
         "statistic": "mean", "clamp_kwh": 50, "by": "tariff", "share": Decimal("0.5")}})[0]  # fmt: skip
     of_two = row_for(two, roster, TODAY, Asked("all", Decimal(7), every="year"))
     assert yardstick.cut_by(float(of_two.clamps_kwh[-1])).energy <= 0.1  # a second mean has the same clamp
+
+
+def test_no_refusal_advises_days_that_come_to_more_than_20_in_a_year():
+    advice = advise(*given(homes=15), TODAY)
+    days = [row for row in advice.rows if row.protected == "day"]
+    assert [row.verdict.losses.year for row in days] == [5 * 365 * 10**9]
+    text = advice.best(len(advice.rows))
+    assert "--protect day " not in text
+    assert all(row.options in text for row in advice.rows if row.protected != "day")
 
 
 def test_a_promise_that_cannot_be_is_refused_with_what_to_do():

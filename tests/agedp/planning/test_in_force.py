@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from agedp.budget import closed_days
+from agedp.budget import ReleaseTerms, check_charges_fit, closed_days
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import end_within_30_days, forecast_run, plan
 from agedp.stages.publish import publish_release
+from agedp_data.config.loading import parse
 from agedp_data.errors import Refused
+from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.notions.publication import Event
 from agedp_data.series.series import series_of
 from agedp_flows.text.plan_text import amendment_lines
+from tests.laws.promises import Line
+from tests.minimal import run_file
 
 FIRST = date(2013, 1, 1)
 AGED = (
@@ -72,6 +81,27 @@ def test_a_series_that_a_slower_model_ended_does_not_resume(homes):
     bounds = {bound["name"]: round(float(bound["epsilon"]) * 10**9) for bound in homes.release.statement["figures"]}
     expected = next(bound.value for bound in slow.after.bounds if bound.name == "risk")
     assert bounds["risk by an earlier model"] == expected > 5 * 10**8 > bounds["risk"]
+
+
+def forgetting(distance):
+    """A model of which a day passes on this total variation at every age."""
+    return LeakageBound([48], np.ones(1), None, None, {"total_variation": np.full(1, distance)}, 48, "markov")
+
+
+@pytest.mark.parametrize(("distances", "permitted"), [((0.2, 0.3), True), ((0.2, 0.9), False), ((0.9, 0.2), False)])
+def test_every_model_in_force_permits_a_release_and_a_draw(distances, permitted):
+    """Of 0.5 a day later ln(1 + 0.2 (e^0.5 - 1)) = 0.12 is left, or 0.18, or 0.46, which is above the risk of 0.4."""
+    aged = {"notion": "age-dependent", "age_days": 1, "method": "total_variation", "secret": "day"}
+    caps = {"risk": Decimal("0.4"), "epsilon_per_day": None, "max_day_epsilon": 2, "epsilon_total": "unlimited"}
+    model = {"source": "declared", "basis": "made up", "assume": "markov", "kernel": "kernel.csv"}
+    tables = {"promise": {**aged, **caps}, "schedule": {"last_day": day(9)}, "model": model}
+    run = parse(run_file(**tables), base=Path("/srv"), name="run.toml")
+    newest, earlier = map(forgetting, distances)
+    terms, row = ReleaseTerms(run, newest, {"earlier": earlier}), Line(str(day(0)), 500_000_000, str(day(2)))
+    assert terms.effective_promise.admits([], row) == permitted
+    draw = Event("2012-01-01", "2012-12-31", 100_000_000)
+    with nullcontext() if permitted else pytest.raises(Refused, match=r"the bound 'risk' comes to 0\.5"):
+        check_charges_fit(terms, [row], [draw])
 
 
 def test_forecasts_include_the_earlier_model(homes):

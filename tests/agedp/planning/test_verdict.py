@@ -20,7 +20,9 @@ from agedp_data.config import contract_part
 from agedp_data.config.loading import parse
 from agedp_data.errors import LedgerError, Refused, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.notions.publication import Event
 from agedp_data.roster import RosterCounts
+from agedp_data.statement.span_errors import SeriesNoise
 from agedp_flows.text.plan_text import plan_lines
 from tests.agedp.conftest import CLASSICAL
 from tests.command import agedp
@@ -55,7 +57,7 @@ def daily(passed: float) -> LeakageBound:
     return LeakageBound([1], [1.0, np.inf], table, table, assume="markov", steps_per_day=1)
 
 
-def judged(promise, model=None, *, days=10, homes=40, today=None, **tables):
+def judged(promise, model=None, *, days=10, homes=40, roster=None, today=None, **tables):
     """Return the verdict on a run file for so many homes and days, an archive if nothing else is given."""
     last = FIRST + timedelta(days=days - 1)
     schedule = {"last_day": last, **tables.pop("schedule", {})}
@@ -63,7 +65,7 @@ def judged(promise, model=None, *, days=10, homes=40, today=None, **tables):
     run = parse(run_file(promise=promise, schedule=schedule, **needed, **tables), base=Path("/srv"), name="run.toml")
     sizes = homes if isinstance(homes, dict) else {"all": homes}
     period = [np.full(len(sizes), day) for day in (0, 10**6)]
-    roster = RosterCounts(*period, np.array([*sizes.values()]), {"tariff": [*sizes]})
+    roster = roster or RosterCounts(*period, np.array([*sizes.values()]), {"tariff": [*sizes]})
     return judge_first_release(ReleaseTerms(run, model), roster, today or last + timedelta(days=2))
 
 
@@ -167,6 +169,18 @@ def test_rows_of_weeks_count_once_in_a_window():
         assert next(error.span for error in verdict.errors) == "week"
 
 
+@pytest.mark.parametrize(("draw", "weeks"), [(0, 4), (400_000_000, 3), (1_100_000_000, 1)])
+def test_rows_of_weeks_end_where_the_draws_and_they_have_spent_the_total(draw, weeks):
+    promise = {"epsilon_per_day": Decimal("0.5"), "epsilon_total": 2}
+    first, last = date(2013, 1, 7), date(2013, 3, 3)
+    tables = {"series.daily_mean": {"every": "week"}, "schedule": {"first_day": first, "last_day": last}}
+    run = parse(run_file(promise=promise, **tables), base=Path("/srv"), name="run.toml")
+    run = run.charging([Event("2012-01-01", "2012-12-31", draw)] if draw else [])
+    roster = RosterCounts(np.array([0]), np.array([10**6]), np.array([40]), {})
+    verdict = judge_first_release(ReleaseTerms(run), roster, date(2013, 3, 9))
+    assert (verdict.losses.whole, verdict.losses.days) == (weeks * 5 * 10**8, weeks * 7)
+
+
 LN_10 = math.log(10)
 """Of Laplace noise of scale b, 90 % lie within b ln 10."""
 
@@ -188,6 +202,21 @@ def test_an_interval_is_judged_by_the_yardsticks_mean(series, moved, mean):
         assert error.ratio == pytest.approx(LN_10 * moved / (epsilon * homes) / mean, rel=0.02)
         assert error.grade == ("fit" if error.ratio <= 0.1 else "rough" if error.ratio <= 0.25 else "")
         assert words(verdict) == ([] if error.grade else ["useless"])
+
+
+@pytest.mark.parametrize("homes", [(40, 20), (20, 40)])
+def test_the_days_with_the_fewest_households_are_judged(homes):
+    period = [np.array([0, 15_711]), np.array([15_710, 10**6])]  # the second from 6 January 2013 on
+    promise = {"epsilon_per_day": 1, "max_day_epsilon": 1, "epsilon_total": "unlimited"}
+    verdict = judged(promise, roster=RosterCounts(*period, np.array(homes), {}))
+    [error] = [error for error in verdict.errors if error.span == "day"]
+    assert error.half_width == pytest.approx(LN_10 * 50 / 20, rel=1e-3)
+
+
+def test_smoothing_is_no_help_where_there_is_next_to_no_noise():
+    """Of noise with the scale b 90 % lie within b ln 10, of a normal law with its deviation within b sqrt(2) 1.645."""
+    [error] = SeriesNoise("use", (0.001,), {"day": 1}, 1, 11.0, "kWh", smoothed_days=365).errors()
+    assert (error.half_width, error.is_smoothed) == (pytest.approx(LN_10 / 1000, rel=1e-3), False)
 
 
 def test_an_error_of_no_use_in_any_span_is_refused():
@@ -250,6 +279,11 @@ def test_a_total_above_20_needs_its_acceptance(keys, days, refused):
     assert ("total" in [cause.word for cause in verdict.refused]) == refused
     if refused:
         assert f"epsilon {days / 2:g} about all {days} days of one household is more than 20" in verdict.refusal()
+
+
+def test_a_total_is_that_of_all_years():
+    promise = {"epsilon_per_day": Decimal("0.05"), "epsilon_total": Decimal(50)}
+    assert "epsilon 36.5 about all 730 days of one household is more than 20" in judged(promise, days=730).refusal()
 
 
 def test_a_promise_over_windows_is_judged_by_its_window():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -11,6 +11,8 @@ import pytest
 
 from agedp.release_folder.result_tables import contract_terms, released_table
 from agedp_data.datasets.ausgrid import Ausgrid
+from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.validation import NamedColumns
 from agedp_data.series.consistency import sum_interval
 from agedp_data.series.profile import PROFILE_BY_MONTH, PROFILE_RELEASES, PROFILES, Profile, day_slots
 from agedp_data.series.result_table import ContractTerms, Noise
@@ -19,6 +21,10 @@ from tests.agedp.release_folder.derived import COVERAGE, days, derived_from, row
 PROFILE = {"statistic": "profile", "clamp_kwh": "50", "half_hour_clamp_kwh": "4", "share": "1"}
 BY = {**PROFILE, "by": "area"}
 ALL_DAY = tuple(f"{slot // 2:02d}:{slot % 2 * 3}0" for slot in range(48))
+SYDNEY = Ausgrid()
+SYDNEY_BY_HOUR = layout_of(
+    "long", NamedColumns("id", "at", "iso", "start", "UTC", "Australia/Sydney", "wh", "Wh", ("",)), 60
+)
 KEYS = ["first_day", "series", "day_kind", "group", "start_minute"]
 
 
@@ -43,12 +49,13 @@ def sydney_rows(rng, first, number):
     """Days of groups that come and go, with the half-hours of Sydney's clock and two scales."""
     rows = []
     for day in days(first, number):
-        groups = [group for group in ("North End", "South", "West") if group != "West" or day.day > 9]
+        groups = ["North End", *(["South"] if day.day < 25 else []), *(["West"] if day.day > 9 else [])]
         slots = day_slots(Ausgrid(), day)
         cells = tuple(f"{group} {ALL_DAY[slot]}" for group in groups for slot in slots)
         counts = tuple(np.repeat(rng.integers(5, 30, len(groups)), len(slots)).tolist())
         values = tuple(rng.integers(-(10**5), 10**7, len(cells)).tolist())
-        rows.append(released(day, values, counts, cells, scale=1_000.0 * (1 + day.day % 2)))
+        at = str(day + timedelta(days=90))
+        rows.append(released(day, values, counts, cells, scale=1_000.0 * (1 + day.day % 2), published_on=at))
     return rows
 
 
@@ -81,17 +88,18 @@ def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, f
             of_cell["households"].min(),
             of_cell["households"].max(),
         )
+        assert line["published_on"] == of_cell["published_on"].max()
         width = sum_interval(of_cell["scale"].tolist(), COVERAGE) / 1000 / passes.sum()
         assert line["high_kwh"] - line["mean_kwh"] == pytest.approx(width, rel=1e-9)
         assert line["mean_kwh"] - line["low_kwh"] == pytest.approx(width, rel=1e-9)
 
 
-def drawn_lines(last, cells, values, households):
+def drawn_lines(last, cells, values, households, layout=SYDNEY):
     """The lines of a row that covers a whole month."""
     keys = {"clamp_kwh": Decimal(50), "half_hour_clamp_kwh": Decimal(4), "every": "weekday-month"}
     profile = Profile.model_validate({"statistic": "profile", **keys})
     row = released(last, values, households, cells, sensitivity=profile.row_sensitivity(last))
-    of_contract = {"contract 1": ContractTerms({"profile": profile}, Ausgrid(), 3)}
+    of_contract = {"contract 1": ContractTerms({"profile": profile}, layout, 3)}
     return released_table(PROFILE_RELEASES, [row], of_contract, Noise(COVERAGE)).to_pylist()
 
 
@@ -104,6 +112,17 @@ def test_a_clock_change_leaves_the_mean_of_a_half_hour(last, days, times):
     lines = drawn_lines(last, cells, (5 * 10 * times * 300, 5 * 10 * days * 300), (10 * days,) * 2)
     assert [line["mean_kwh"] for line in lines] == pytest.approx([0.3, 0.3], rel=1e-12)
     assert [line["minutes_in_period"] for line in lines] == [30 * times, 30 * days]
+
+
+@pytest.mark.parametrize(("last", "days", "times"), [(date(2012, 10, 31), 8, 7), (date(2013, 5, 31), 8, 8)])
+def test_the_mean_of_an_hour_is_of_the_hour(last, days, times):
+    """Ten households use 600 Wh each hour; Sydney skips the hour from 2:00 on a Sunday of October."""
+    cells = ("weekend 02:00", "weekend 12:00")
+    values = (5 * 10 * times * 600, 5 * 10 * days * 600)
+    lines = drawn_lines(last, cells, values, (10 * days,) * 2, SYDNEY_BY_HOUR)
+    assert [line["mean_kwh"] for line in lines] == pytest.approx([0.6, 0.6], rel=1e-12)
+    assert [line["minutes_in_period"] for line in lines] == [60 * times, 60 * days]
+    assert {line["minutes"] for line in lines} == {60}
 
 
 def test_a_cell_of_a_day_has_no_line():

@@ -32,7 +32,7 @@ import pytest
 from agedp.ledger_transfer import verify_against
 from agedp.release_folder.folder_files import PACKAGE, ROWS, STATEMENT, SUMS, WORDS
 from agedp.release_folder.result_tables import parquet_bytes
-from agedp.release_folder.verification import check_rows, contracts_and_releases
+from agedp.release_folder.verification import check_bounds, check_rows, check_statement, contracts_and_releases
 from agedp.release_verification import ReleaseFolder, open_release
 from agedp_data.errors import AgedpError, InputError, LedgerError
 from agedp_data.ledger import Ledger
@@ -291,6 +291,7 @@ def test_lost_doubled_and_misplaced_rows_and_columns_are_named(release, change, 
     [
         (0, {"epsilon": "0.25", "factor": "1.29", "limit": "0.25"}),
         (1, {"epsilon": "0.01", "factor": "1.02"}),
+        (2, {"epsilon": "1.51", "factor": "4.53"}),
         (1, {"factor": "1.01"}),
         (0, {"limit": "0.1"}),
     ],
@@ -304,6 +305,33 @@ def test_a_bound_edited_wherever_it_is_stated_differs_from_the_rows(release, bou
 
     message = refusal(release, STATEMENT, (release.path / STATEMENT).read_bytes(), check=check)
     assert message.startswith(f"statement.json: the bound {name!r}: ")
+
+
+@pytest.mark.parametrize(("day", "total"), [("0.4", "1.5"), ("0.5", "1.4"), ("1.6", "1.5")])
+def test_an_account_of_households_is_not_below_this_release_alone(release, day, total):
+    statement = release.read_statement()
+    account = statement.household_account.model_copy(
+        update={
+            "day": day,
+            "total": total,
+            "text": f"of a day {day}, in all {total} {statement.household_account.since}",
+        }
+    )
+    rows = release.ledger_rows().rows
+    check_bounds(statement, rows)  # 0.5 of a day and 1.5 of three
+    with pytest.raises(InputError, match="contain different days or losses"):
+        check_bounds(statement.model_copy(update={"household_account": account}), rows)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_no_row_is_of_fewer_households_than_the_contract_says(release, number):
+    statement = release.read_statement()
+    contracts, rows = contracts_and_releases(release.ledger_rows())
+    least = statement.contract.population.min_households
+    check_statement(statement, rows, contracts)
+    rows[number] = replace(rows[number], households=(least - 1,))
+    with pytest.raises(InputError, match="contain different days or losses"):
+        check_statement(statement, rows, contracts)
 
 
 def test_words_that_state_another_bound_are_found(release):

@@ -132,6 +132,19 @@ def test_a_withheld_group_has_an_estimate_and_no_households():
     assert total["estimate_kwh"] == pytest.approx(9.5, abs=0.05)
 
 
+def test_groups_make_up_the_total_after_one_of_them_is_withdrawn():
+    """Without noise each figure is its own estimate, however far it lies from those with the third group."""
+    figures = [{"Std": 9, "ToU": 7, "Old": 8}] * 4 + [{"Std": 19, "ToU": 23}, {"Std": 21, "ToU": 16}]
+    rows = [
+        row(2 + i, i, series="tariffs", cells={group: (kwh * 2000, 2) for group, kwh in of_day.items()}, scale=1e-3)
+        for i, of_day in enumerate(figures)
+    ]
+    for line in table(rows, [contract(1, tariffs=TARIFFS)]):
+        expected = figures[(line["day"] - FIRST).days].get(line["group"])
+        assert expected is not None
+        assert (line["estimate_kwh"], line["live_kwh"]) == pytest.approx((expected, expected), abs=1e-4)
+
+
 def test_groups_of_two_columns_lead_to_one_total():
     three = contract(1, use=USE, tariffs=TARIFFS, regions={"clamp_kwh": "50", "by": "region"})
     rows = []

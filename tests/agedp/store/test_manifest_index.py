@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
+from agedp.store import file_identity
 from agedp.store import store as stores
 from agedp.store.store import FileOrder, Store, StoredSizes, read_manifests, write_retained_from
+from agedp_data.datasets.filesystem import list_input_files
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
@@ -62,6 +65,15 @@ def test_a_second_delivery_reads_no_manifest_and_writes_nothing(store: Store, mo
     assert deliver(store) == first
     changed = {path.name for path, time in states.items() if path.stat().st_mtime_ns != time}
     assert changed <= {"quarantine_settled.parquet"}
+
+
+@pytest.mark.parametrize(("seconds", "is_read"), [(1, True), (3, False)])
+def test_a_file_that_changed_two_seconds_ago_may_change_again_unnoticed(store: Store, monkeypatch, seconds, is_read):
+    [source] = list_input_files([str(store.folder.parents[1] / "input" / "0.csv")]).sources
+    now_ns = source.touched_ns + seconds * 10**9
+    monkeypatch.setattr(file_identity, "time", SimpleNamespace(time_ns=lambda: now_ns))
+    found = [file_identity.identify_files(store, [source], engine=Engine("synchronous", 1)) for _ in range(2)]
+    assert [file.is_read for [file] in found] == [True, is_read]
 
 
 def test_a_renamed_file_counts_once_and_one_that_is_gone_still_counts(store: Store) -> None:

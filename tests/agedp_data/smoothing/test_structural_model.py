@@ -219,6 +219,24 @@ def test_later_days_never_revise_live_cells():
             assert estimate.variance[:days].tobytes() == again.variance[:days].tobytes()
 
 
+def test_a_late_day_is_unknown_to_live_cells_with_its_households():
+    figures = np.array([[10.0, 12.0, np.nan, 11.0], [9.0, 8.0, np.nan, 10.0], [11.0, 20.0, np.nan, 13.0]])
+    counts = np.array([[40.0, 50.0, np.nan, 50.0], [20.0, 10.0, np.nan, 30.0], [20.0, 40.0, np.nan, 20.0]])
+
+    def live(days: list[int], known_from: list[int]) -> list[Estimate]:
+        rows = [CellFigures(figures[i, days], np.full(len(days), 0.04), counts[i, days]) for i in range(3)]
+        public = covariates(len(days))
+        return estimate_cells(rows, public, parts=(1, 2), variant="live", known_from=np.array(known_from))
+
+    known, unknown = (
+        live([0, 1, 2, 3], [0, 3, 2, 3]),
+        live([0, 2, 2], [0, 1, 2]),
+    )  # in place of day 1 one without figures
+    for of_known, of_unknown in zip(known, unknown, strict=True):
+        assert of_known.mean[2] == pytest.approx(of_unknown.mean[2], rel=1e-12)
+        assert of_known.variance[2] == pytest.approx(of_unknown.variance[2], rel=1e-12)
+
+
 def dense_groups(public, figures, noise, groups):
     """Total and groups given all figures: groups of equal size differ from the total by equal laws that cancel."""
     size, total, part = FEW, covariance(public, PRIOR), covariance(public, DIFFERENCE.amplitudes)
