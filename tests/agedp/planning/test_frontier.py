@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from datetime import date, timedelta
+from functools import partial
 
 import numpy as np
 import pytest
 
 from agedp.ledger_session import comparison_view
 from agedp_data.accounting.ageing import peak
-from docs.papers.age.frontier import compute_frontier
+from docs.papers.age.frontier import compute_frontier, frontier
 
 FIRST = date(2013, 1, 1)
 CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -110,3 +111,16 @@ def test_under_a_curve_releases_add_up_but_for_the_oldest(house):
     assert own.days == 40
     by_risk = frontier_of(house, model=CURVE, promise=AGED.replace("epsilon_per_day = 1", "risk = 0.5"))
     assert not any(choice.promised for choice in by_risk.choices)  # the first day's loss cannot be spent again
+
+
+def test_the_frontier_falls_as_more_error_is_allowed():
+    risk = partial(peak, np.array([[0.9, 0.1], [0.1, 0.9]]), method="tight")
+
+    def penalty(total, loss):
+        return 0.02 / loss**2 + 0.1 * (1 - 0.8**total)
+
+    plans = frontier(risk, penalty, max_penalties=[0.001, 0.05, 0.08, 0.2], horizon=5, max_loss=1e6)
+    assert plans[0] is None
+    risks = [plan.risk for plan in plans[1:]]
+    assert risks == sorted(risks, reverse=True)
+    assert frontier(risk, penalty, max_penalties=[0.09], horizon=1, max_loss=0.1) == [None]
