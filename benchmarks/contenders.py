@@ -37,10 +37,10 @@ BLOCK, DASK_BLOCK = 2**24, 2**25
 _MINUTE, _DAY, _HALF_HOUR = 60, 86_400, 1_800
 _LARGEST_WH = 10_000
 OPTIONS = {
-    POLARS: "lazy scan with declared schema, streaming, two threads",
-    DASK: "blocks of 32 MB, households as categories, numpy counting, two threads",
-    POLARS_ANY: "the same, households as categories, unique and sorted by household and time",
-    DUCKDB: "read_csv with declared names and types, two threads, lag over households by time",
+    POLARS: "lazy scan, streaming",
+    DASK: "blocks of 32 MB, numpy counting",
+    POLARS_ANY: "households as categories, unique, sorted",
+    DUCKDB: "lag over households by time",
 }
 
 

@@ -49,22 +49,20 @@ _STEPS_OF_MONTH = 31 * 48
 _INTRODUCTION = """# Benchmarks
 
 Written by `python -m benchmarks` from `benchmarks/measured.json`: synthetic files in London's format, each contender in
-a process of its own, the fastest of several rounds. Other processors have other costs.
+a process of its own with two threads and declared types, the fastest of several rounds.
 
 {about}
 
 * *limit*: `pyarrow.csv` parses the needed columns on two threads. Polars, DuckDB and Dask compute daily sums and
   transition counts, of rows in any order or of a file that they trust to be sorted. *agedp* takes rows in any order,
   and stores, checks and releases them. Options: {options}.
-* *agedp calibrate* reads as many rows of 5,566 households. Its goodness-of-fit test ({apart} CPU s) is left out, as it
-  is for 0.2.0.
+* *agedp calibrate* reads as many rows of 5,566 households. Its goodness-of-fit test ({apart} CPU s) is left out.
 * *nothing due*: `agedp run` as cron starts it, after three years of nights. *new file*: stored, checked, not due. Both
   include start-up, the other figures do not.
-* *plan*: `agedp plan` with a declared chain that mixes slowly, ten years of days.
-* *release*: a Dask frame with partitions of a million rows.
+* *plan*: of ten years, with a declared chain that mixes slowly.
 * *on two workers of 1 GB*: a Dask cluster of two processes; the MB are those of the largest process. One was
   killed halfway. The exact sums, before noise, are those of the generated readings.
-* *MB*: peak of the process tree. *target*: of CPU time and memory; for information.
+* *MB*: peak of the process tree. *target*: for information.
 * *computed*: the figures above, multiplied. No cluster of this size was measured. A worker has one thread and computes
   for 70 % of the hour.
 """
