@@ -37,8 +37,6 @@ BLOCK, DASK_BLOCK = 2**24, 2**25
 _MINUTE, _DAY, _HALF_HOUR = 60, 86_400, 1_800
 _LARGEST_WH = 10_000
 OPTIONS = {
-    POLARS: "lazy scan, streaming",
-    DASK: "blocks of 32 MB, numpy counting",
     POLARS_ANY: "households as categories, unique, sorted",
     DUCKDB: "lag over households by time",
 }

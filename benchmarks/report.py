@@ -60,11 +60,8 @@ a process of its own with two threads and declared types, the fastest of several
 * *nothing due*: `agedp run` as cron starts it, after three years of nights. *new file*: stored, checked, not due. Both
   include start-up, the other figures do not.
 * *plan*: of ten years, with a declared chain that mixes slowly.
-* *on two workers of 1 GB*: a Dask cluster of two processes; the MB are those of the largest process. One was
-  killed halfway. The exact sums, before noise, are those of the generated readings.
-* *MB*: peak of the process tree. *target*: for information.
-* *computed*: the figures above, multiplied. No cluster of this size was measured. A worker has one thread and computes
-  for 70 % of the hour.
+* *on two workers of 1 GB*: a Dask cluster of two processes; the MB are those of the largest process.
+* *computed*: the figures above, multiplied; never measured. A worker has one thread and computes for 70 % of the hour.
 """
 
 
