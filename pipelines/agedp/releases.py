@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, Unpac
 
 from agedp.compute.engine_settings import Scheduler
 from agedp.internal_records.bookkeeping import TRUE_MEANS, take_over
-from agedp.ledger_session import LedgerSession
+from agedp.ledger_session import LedgerSession, PopulationHistory
 from agedp.local_files.books import Books
 from agedp.models import CalibratedModel
 from agedp.pipeline import run_stages
@@ -204,8 +204,7 @@ def _has_begun(options: ReleaseOptions) -> bool:
             return False
         with Ledger.open(ledger) as opened:
             return _has_begun({**options, "ledger": opened})
-    history = () if ledger is None else ledger.history(options.get("population", _DEFAULTS["population"]))
-    return any(header.state == "released" for header in history)
+    return PopulationHistory.read(ledger, options.get("population", _DEFAULTS["population"])).has_begun
 
 
 def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOptions) -> RunFile:
