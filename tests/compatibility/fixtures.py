@@ -52,6 +52,9 @@ WITNESS_ROW = "postgresql+psycopg://agedp@witness.example/agedp#london"
 WITNESS_FILE = "witness/record.json"
 """Its record after `unpack`."""
 _FIRST_VERSION = "a2328a0"
+_REPLANNED = frozenset({"temporal-rehearsal"})
+"""Their budget = "best" is a plan that 0.1 found by a solver. That of 0.3 has less noise and other losses, and the days
+to come get losses of it, within the same alpha: what was released, contracts and noise draws stay as they are."""
 _OF_THE_CHAIN = ("seq", "hash", "contract")
 
 
@@ -117,6 +120,13 @@ class RunningPopulation:
     def following(self) -> tuple[date, ...]:
         """The nights to come."""
         return tuple(map(date.fromisoformat, self.facts["following"]))
+
+    @property
+    def replanned_from(self) -> str | None:
+        """The first day whose loss is from another plan than the earlier version's; None if the plan is the same."""
+        last_night = str(self.last_night)
+        to_come = (row["day"] for row in self.stored("expected")["rows"] if row["published_on"] > last_night)
+        return min(to_come) if self.population in _REPLANNED else None
 
     def ending(self, *, now: date) -> str:
         """Let the files of a night arrive and run all stages; return the class of a refusal, "" if there is none."""
