@@ -137,7 +137,7 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
 
 
 def _record_rosters(session: LedgerSession) -> None:
-    session.roster_history.record_rosters(session.roster_digest, session.open_ledger, session.history.contracts)
+    session.roster_history.record_rosters(session.roster_digest, session.open_ledger)
 
 
 def _check_first_release(session: LedgerSession, due_days: DueDays) -> None:
