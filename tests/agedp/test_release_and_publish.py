@@ -11,7 +11,7 @@ import pytest
 import agedp
 from agedp.stages.release import ImpossibleSum
 from agedp_data.datasets.synthetic import write_london, write_roster
-from agedp_data.errors import ChainError, Refused, RunFileError
+from agedp_data.errors import ChainError, ContractChanged, Refused, RunFileError
 from agedp_data.series.series_terms import EnergySeries
 
 FIRST, DAYS = date(2013, 1, 28), 7
@@ -118,3 +118,22 @@ def test_true_means_are_read_by_one_call(house):
     assert [*frame.columns] == ["day", "series", "cell", "households", "true_mean_kwh", "released_mean_kwh"]
     assert frame["true_mean_kwh"].round(9).tolist() == [9.6, 9.6]
     assert frame["released_mean_kwh"].tolist() == pytest.approx([row.values[0] / 3000 for row in house.rows()])
+
+
+def test_a_run_without_a_draw_does_not_bind_the_next(homes, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(EnergySeries, "is_possible", lambda *_: False)
+        for clamp in ("30", "40"):  # a fault just before the first draw, under two promises
+            write(homes, clamp=clamp, promise=SMALL.format(9))
+            with pytest.raises(ImpossibleSum):
+                homes.run(today=TODAY)
+    write(homes, clamp="20", promise=SMALL.format(4.5))
+    homes.run(today=TODAY)
+    rows = homes.rows()
+    assert {row.sensitivity for row in rows} == {20_000}  # Wh: the clamp of the file that released
+    homes.release.verify()
+    assert [len(of["released"]) for of in homes.release.statement["versions"]] == [0, 0, 1]
+    write(homes, clamp="30", promise=SMALL.format(9))
+    with pytest.raises(ContractChanged, match=r"series\.daily_mean\.clamp_kwh"):
+        homes.run(today=TODAY)
+    assert homes.rows() == rows
