@@ -9,9 +9,11 @@ from datetime import date, timedelta
 import pytest
 
 import agedp
+from agedp.internal_records.population_accounts import PopulationAccounts
+from agedp.pipeline import run_stages
 from agedp.stages.release import ImpossibleSum
 from agedp_data.datasets.synthetic import write_london, write_roster
-from agedp_data.errors import ChainError, ContractChanged, Refused, RunFileError
+from agedp_data.errors import ChainError, ContractChanged, LedgerError, Refused, RunFileError
 from agedp_data.series.series_terms import EnergySeries
 
 FIRST, DAYS = date(2013, 1, 28), 7
@@ -137,3 +139,35 @@ def test_a_run_without_a_draw_does_not_bind_the_next(homes, monkeypatch):
     with pytest.raises(ContractChanged, match=r"series\.daily_mean\.clamp_kwh"):
         homes.run(today=TODAY)
     assert homes.rows() == rows
+
+
+def test_what_a_run_publishes_counts_as_its_release(homes, monkeypatch):
+    write(homes, promise=SMALL.format(2))  # four days
+    with monkeypatch.context() as patched:  # killed after its draws
+        patched.setattr("agedp.pipeline.publish_folder", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            homes.run(today=day(4))
+    summary = run_stages(homes.context(today=TODAY))
+    assert str(summary.refusal).endswith(
+        f"{day(4)}: the promise permits no further release: 2 is spent, epsilon_total = 2"
+    )
+    assert [row["day"] for row in summary.facts["released"]] == [str(day(i)) for i in range(4)]
+    assert homes.release.statement["days"]["released"] == 4
+    assert run_stages(homes.context(today=TODAY)).facts["released"] == []
+
+
+def test_days_before_an_error_of_the_ledger_are_released(homes, monkeypatch):
+    write(homes)
+    monkeypatch.setattr("agedp.stages.release.DAYS_PER_TRANSACTION", 2)
+    charge, calls = PopulationAccounts.charge, iter(range(9))
+
+    def charge_once(*args, **keys):
+        if next(calls) == 1:
+            raise LedgerError("the disk is full; nothing was stored")
+        charge(*args, **keys)
+
+    monkeypatch.setattr(PopulationAccounts, "charge", charge_once)
+    summary = run_stages(homes.context(today=TODAY))
+    assert [row["day"] for row in summary.facts["released"]] == [str(day(0)), str(day(1))]
+    with pytest.raises(LedgerError, match="the disk is full"):
+        summary.check_not_refused()
