@@ -106,12 +106,10 @@ def _rows_of(session: LedgerSession, due_days: DueDays) -> tuple[ReleaseRecord, 
     """Return the rows of these days in the ledger, and those under the contract in force that no statement has yet."""
     if session.ledger is None:
         return ()
-    due, history = (
-        {(f"{due_day.day}", series) for due_day in due_days.due for series in due_day.series},
-        session.history,
-    )
-    statements = session.ledger.newest_statements(session.run.population, 1)
-    since = max((row.seq for row in (*statements, *history.contracts[-1:])), default=0)
+    due = {(f"{due_day.day}", series) for due_day in due_days.due for series in due_day.series}
+    history = session.history
+    numbers = [row.seq for row in session.ledger.newest_statements(session.run.population, 1)]
+    since = max([*numbers, *(contract.seq for contract in history.contracts)], default=0)
     headers = [row for row in history.rows if row.seq > since or (row.day, row.series) in due]
     return session.ledger.rows_of(headers)
 
