@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from agedp_data import clock
 from agedp_data.config.contract import comparable
-from agedp_data.errors import LedgerError
+from agedp_data.errors import ContractChanged, LedgerError
 from agedp_data.ledger import lifecycle, records
 from agedp_data.ledger.backends import backend
 from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
@@ -181,9 +181,9 @@ class Ledger(LedgerTransactions):
     def register(
         self, contract: Mapping[str, Any], *, population: str | None = None, at: str | date | None = None
     ) -> records.ContractRecord:
-        """Return the contract in force: `contract`, stored if it is the population's first.
+        """Return the contract in force: `contract`, stored if it is the first, or if the one before it does not bind.
 
-        `population` defaults to the one that the contract names, `at` to today.
+        The earlier one then stays in the hash chain. Defaults: the population that the contract names, and today.
 
         Raises:
             ContractChanged: the registered contract differs; the message lists the differences key by key.
@@ -192,7 +192,11 @@ class Ledger(LedgerTransactions):
         name = str(contract["population"]["name"]) if population is None else population
         contracts = self._chain.contracts.get(name)
         if contracts:
-            return require_same_contract(contracts[-1], contract)
+            try:
+                return require_same_contract(contracts[-1], contract)
+            except ContractChanged:
+                if self.is_bound(name):
+                    raise
         day = _iso_day(clock.today() if at is None else at)
         return self._store(records.ContractRecord(name, records.canonical(contract), at=day))
 

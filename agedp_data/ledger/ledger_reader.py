@@ -567,11 +567,19 @@ class LedgerReader(ChainReader):
         """Check a run file's contract against the registered one; nothing is written.
 
         Raises:
-            ContractChanged: they differ in meaning; the message lists the differences key by key. Without a registered
-                contract nothing is raised.
+            ContractChanged: they differ in meaning; the message lists the differences key by key. While no contract
+                binds, nothing is raised.
         """
-        for registered in self.contracts(population)[-1:]:
-            require_same_contract(registered, contract)
+        if self.is_bound(population):
+            for registered in self.contracts(population)[-1:]:
+                require_same_contract(registered, contract)
+
+    def is_bound(self, population: str) -> bool:
+        """Return whether the contract of a population binds: a release, a skipped day or a calibration draw is stored.
+
+        Before that it is one of a run that ended before its first row, and the next run may register another.
+        """
+        return bool(self.history(population) or self.calibration_draws(population))
 
     def contracts(self, population: str | None = None) -> tuple[records.ContractRecord, ...]:
         """Return the contracts, oldest first, of one population or of all.

@@ -575,7 +575,7 @@ class AgeDependent(EnforcedPromise):
         if end_of_date < datetime.fromisoformat(new_row.input_ended_at) + timedelta(days=self.age_days):
             raise Refused(
                 f"{new_row.day}: published on {new_row.published_on} it would be younger than "
-                f"age_days = {self.age_days}; nothing was drawn"
+                f"age_days = {self.age_days}"
             )
 
     def _constant(self, leakage_bound: LeakageBoundLike | None) -> tuple[int, AgedLeakage]:

@@ -421,10 +421,7 @@ class Discounted(EnforcedPromise):
         refuse_above(new_row.day, "the discounted sum", value, ("epsilon", floor_nano(self.epsilon)))
         released = self.losses_with(history, new_row).released
         if self.horizon_days is not None and new_row.loss > 0 and released > self.horizon_days:
-            raise Refused(
-                f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
-                "nothing was drawn"
-            )
+            raise Refused(f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over")
 
     def bounds(
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None

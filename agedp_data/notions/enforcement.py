@@ -336,7 +336,7 @@ class EnforcedPromise(Promise, ABC):
         if new_row.state != "released":
             return
         if new_row.loss < 0:
-            raise Refused(f"{new_row.day}: a loss cannot be negative; nothing was drawn")
+            raise Refused(f"{new_row.day}: a loss cannot be negative")
         refuse_above(new_row.day, "the day", self.largest_day(history, new_row), self._day_key)
         if self.total_cap is not None:
             what = f"the sum over all days{self.at_delta}"
@@ -459,9 +459,9 @@ def refuse_above(day: str, what: str, value: int | None, bound: tuple[str, int])
     """
     key, limit = bound
     if value is None:
-        raise Refused(f"{day}: {what} would be infinite, {key} = {format_epsilon(limit)}; nothing was drawn")
+        raise Refused(f"{day}: {what} would be infinite, {key} = {format_epsilon(limit)}")
     if value > limit:
         raise Refused(
             f"{day}: {what} would come to {format_epsilon(value)}, {format_epsilon(value - limit)} more than "
-            f"{key} = {format_epsilon(limit)}; nothing was drawn"
+            f"{key} = {format_epsilon(limit)}"
         )

@@ -423,10 +423,7 @@ class Temporal(EnforcedPromise):
         """
         losses = self.losses_with(history, new_row)
         if self.horizon_days != "unlimited" and new_row.loss > 0 and losses.released > self.horizon_days:
-            raise Refused(
-                f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
-                "nothing was drawn"
-            )
+            raise Refused(f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over")
         bound, what = ("alpha", floor_nano(self.alpha)), "the temporal leakage of all releases about one day"
         if self.delta is None or self._counts_chain(leakage_bound):
             leakage = self._under(leakage_bound)[0].largest(losses)

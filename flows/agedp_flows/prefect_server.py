@@ -169,6 +169,8 @@ def _wait_for_server(child: subprocess.Popen[bytes]) -> str:
     if child.stdout is None:
         raise ServerError("Prefect's embedded server has no output to read its port from")
     port = child.stdout.readline().strip().decode()
+    if port and not port.isdigit():
+        raise ServerError(f"{port}. Name a free port, or unset it, and agedp takes one")
     address = f"http://127.0.0.1:{port}/api"
     deadline = time.monotonic() + START_SECONDS
     while port and child.poll() is None and time.monotonic() < deadline:

@@ -21,7 +21,7 @@ from agedp.pipeline import RunSummary, run_stages
 from agedp.run_context import RunContext
 from agedp.stages.plan import RELEASED_ELSEWHERE
 from agedp.stages.release import ReleaseResult
-from agedp_data.errors import AgedpError, Refused
+from agedp_data.errors import AgedpError
 from agedp_flows import artifacts, stage_tasks
 from agedp_flows.stage_tasks import StageTasks, State
 
@@ -95,8 +95,7 @@ class _ReleaseTasks(StageTasks):
                 log.info("Daily sums are computed.")
             case "release":
                 self._released = result
-                if result.refusal is None or isinstance(result.refusal, Refused):
-                    log.info(artifacts.released_text(result))  # also what was committed before a refused day
+                log.info(artifacts.released_text(result))  # also what was committed before a refused day
             case "publish":
                 log.info(artifacts.published_text(run, result))
                 if self._released is not None:

@@ -349,7 +349,7 @@ def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequenc
         row = _row(terms, due, series, state=SKIPPED, scale=0.0, loss=0)
         return PlannedRelease(row, Fraction(0), budget.skipped)
     if budget.loss <= 0:
-        raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
+        raise Refused(f"{due.day}: {format_end_reason(terms, history)}")
     row = planned_row(terms, due, series, budget.loss)
     terms.effective_promise.admit(history, row)
     return PlannedRelease(row, Fraction(budget.loss, NANO))

@@ -31,7 +31,7 @@ from agedp_data.config import contract_part
 from agedp_data.config.contract import Contract
 from agedp_data.config.withdrawn import check_nothing_withdrawn
 from agedp_data.datasets.filesystem import is_url
-from agedp_data.errors import LedgerBehind, RunFileError
+from agedp_data.errors import LedgerBehind, LedgerError, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger
 from agedp_data.ledger.account_database import Kind
@@ -199,10 +199,20 @@ class LedgerSession:
     def check_nothing_released(self) -> None:
         """Check, before a ledger is created, that no record and no witness knows rows of an earlier one.
 
+        If another run has created it meanwhile, that ledger is compared with them.
+
         Raises:
             LedgerBehind: another record knows a released day.
             LedgerError: the witness has confirmed rows, or does not answer.
         """
+        try:
+            self._check_no_records()
+        except LedgerError:
+            if not self._ledger_exists:
+                raise
+            self.checked()
+
+    def _check_no_records(self) -> None:
         self._check_none_beyond()
         lacks_records = not (self.run.is_rehearsal or self.run.books.keys("released_rosters"))
         if lacks_records and count_reported(self.run.paths.folder, population=self.run.population):
@@ -308,19 +318,18 @@ class LedgerSession:
     def _check_none_beyond(self) -> None:
         """Check that the ledger has every day that another record knows as released to the population.
 
-        Without a roster history of the population these are the days with recorded true values.
+        Without a roster history of the population these are the days with recorded true values. The ledger is read
+        last: what another run records meanwhile is in it by then.
 
         Raises:
             LedgerBehind: the first day that is missing from it.
         """
-        recorded, rows, population = self.roster_history, self.history.rows, self.run.population
-        recorded.check_none_beyond(rows)
-        is_known = any(name == population and not rehearses for name, _, rehearses in recorded.released_ledgers())
-        if is_known or self.run.is_rehearsal or self.run.is_outside_register:
-            return
-        days = {day for day, _ in bookkeeping.recorded_days(self.run.books, population)} - {row.day for row in rows}
-        if days and (beyond := days - recorded.rehearsed_days()):
-            raise recorded.behind(min(beyond))
+        recorded, population = self.roster_history, self.run.population
+        days = recorded.released_days()
+        if not (days or self.run.is_rehearsal or self.run.is_outside_register):
+            days = {day for day, _ in bookkeeping.recorded_days(self.run.books, population)} - recorded.rehearsed_days()
+        if missing := days - {row.day for row in self.history.rows}:
+            raise recorded.behind(min(missing))
 
 
 def _files_read(run: RunContext) -> set[str]:

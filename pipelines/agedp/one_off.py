@@ -43,7 +43,8 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import exact_text
 from agedp_data.errors import ContractChanged, RunFileError
-from agedp_data.ledger import ContractRecord, Ledger, ModelRecord, ReleaseRecord
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.lifecycle import calibration_draws
 from agedp_data.ledger.records import Row
 from agedp_data.messages import escape_text
 from agedp_data.model import PUBLIC_FILE
@@ -253,7 +254,8 @@ def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: 
 def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool:
     """Return whether an earlier call began this release; its run file then has the files and pages of this call.
 
-    Draws of a private model alone begin none: they stay in the ledger, and other options begin with their losses.
+    Neither a contract nor draws of a private model alone begin one: they stay in the ledger, and other options begin
+    with the losses of the draws.
 
     Raises:
         ContractChanged: it had other options, and has released a day.
@@ -261,12 +263,12 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
     folder = confidential_folder(out)
     if not (folder / RUN_FILE).exists():
         return False
-    differing = differing_arguments(folder, patterns, options)
-    has_rows = any(isinstance(row, ContractRecord | ModelRecord | ReleaseRecord) for row in _ledger_rows(folder))
-    if differing and not has_rows and not (out / STATEMENT).exists():
+    differing, rows = differing_arguments(folder, patterns, options), _ledger_rows(folder)
+    released = (out / STATEMENT).exists() or any(isinstance(row, ReleaseRecord) for row in rows)
+    is_promised = any(isinstance(row, ContractRecord) for row in rows) and bool(calibration_draws(rows))
+    if differing and not released and not is_promised:
         return False
     if any(key not in (FILES, *_PAGES) for key in differing):
-        released = (out / STATEMENT).exists() or any(isinstance(row, ReleaseRecord) for row in _ledger_rows(folder))
         raise different_arguments(folder, differing, released=released)
     if FILES in differing:
         write_files(folder / RUN_FILE, patterns)

@@ -37,7 +37,7 @@ from agedp.stages.release import release_days
 from agedp.stages.report import ReportOutcome, format_reports_status, write_reports
 from agedp_data.datasets.filesystem import format_path
 from agedp_data.epsilon import format_epsilon
-from agedp_data.errors import PreflightFailed, Refused, RunFileError
+from agedp_data.errors import LedgerError, PreflightFailed, RunFileError
 from agedp_data.ledger import ReleaseRecord
 
 
@@ -50,13 +50,14 @@ class RunSummary:
     checked: CheckedSums | None = None
     released: tuple[ReleaseRecord, ...] = ()
     report: ReportOutcome | None = None
-    refusal: Refused | PreflightFailed | None = None
+    refusal: LedgerError | PreflightFailed | None = None
 
     def check_not_refused(self) -> None:
         """Raise the refusal that ended the run, if any.
 
         Raises:
-            Refused: the promise does not permit a due day; what was committed before is published.
+            LedgerError: the promise does not permit a due day, or the ledger failed; what was committed before is
+                published.
             PreflightFailed: the input files make a first release senseless; nothing was drawn.
         """
         if self.refusal is not None:
@@ -141,7 +142,8 @@ def run_stages(run: RunContext, *, call: StageCaller = call_stage) -> RunSummary
     """Run the stages in order and return their results; `call` calls each of the `STAGES`.
 
     Raises:
-        AgedpError: as the stages, except for a refused release and a failed preflight, which are part of the result.
+        AgedpError: as the stages, except for an error of the ledger in a release and a failed preflight, which are part
+            of the result.
     """
     session, due_days = call("plan", _plan, run)
     with run.store.locked():
@@ -152,8 +154,6 @@ def run_stages(run: RunContext, *, call: StageCaller = call_stage) -> RunSummary
     released = call("release", release_days, session, due_days, checked.sums)
     call("publish", publish_folder, released.session, due_days)
     report = call("report", write_reports, released.session, checked)
-    if not isinstance(released.refusal, Refused | None):
-        raise released.refusal
     return RunSummary(released.session, due_days, checked, released.rows, report, released.refusal)
 
 

@@ -9,9 +9,11 @@ from datetime import date, timedelta
 import pytest
 
 import agedp
+from agedp.internal_records.population_accounts import PopulationAccounts
+from agedp.pipeline import run_stages
 from agedp.stages.release import ImpossibleSum
 from agedp_data.datasets.synthetic import write_london, write_roster
-from agedp_data.errors import ChainError, Refused, RunFileError
+from agedp_data.errors import ChainError, ContractChanged, LedgerError, Refused, RunFileError
 from agedp_data.series.series_terms import EnergySeries
 
 FIRST, DAYS = date(2013, 1, 28), 7
@@ -118,3 +120,54 @@ def test_true_means_are_read_by_one_call(house):
     assert [*frame.columns] == ["day", "series", "cell", "households", "true_mean_kwh", "released_mean_kwh"]
     assert frame["true_mean_kwh"].round(9).tolist() == [9.6, 9.6]
     assert frame["released_mean_kwh"].tolist() == pytest.approx([row.values[0] / 3000 for row in house.rows()])
+
+
+def test_a_run_without_a_draw_does_not_bind_the_next(homes, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(EnergySeries, "is_possible", lambda *_: False)
+        for clamp in ("30", "40"):  # a fault just before the first draw, under two promises
+            write(homes, clamp=clamp, promise=SMALL.format(9))
+            with pytest.raises(ImpossibleSum):
+                homes.run(today=TODAY)
+    write(homes, clamp="20", promise=SMALL.format(4.5))
+    homes.run(today=TODAY)
+    rows = homes.rows()
+    assert {row.sensitivity for row in rows} == {20_000}  # Wh: the clamp of the file that released
+    homes.release.verify()
+    assert [len(of["released"]) for of in homes.release.statement["versions"]] == [0, 0, 1]
+    write(homes, clamp="30", promise=SMALL.format(9))
+    with pytest.raises(ContractChanged, match=r"series\.daily_mean\.clamp_kwh"):
+        homes.run(today=TODAY)
+    assert homes.rows() == rows
+
+
+def test_what_a_run_publishes_counts_as_its_release(homes, monkeypatch):
+    write(homes, promise=SMALL.format(2))  # four days
+    with monkeypatch.context() as patched:  # killed after its draws
+        patched.setattr("agedp.pipeline.publish_folder", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            homes.run(today=day(4))
+    summary = run_stages(homes.context(today=TODAY))
+    assert str(summary.refusal).endswith(
+        f"{day(4)}: the promise permits no further release: 2 is spent, epsilon_total = 2"
+    )
+    assert [row["day"] for row in summary.facts["released"]] == [str(day(i)) for i in range(4)]
+    assert homes.release.statement["days"]["released"] == 4
+    assert run_stages(homes.context(today=TODAY)).facts["released"] == []
+
+
+def test_days_before_an_error_of_the_ledger_are_released(homes, monkeypatch):
+    write(homes)
+    monkeypatch.setattr("agedp.stages.release.DAYS_PER_TRANSACTION", 2)
+    charge, calls = PopulationAccounts.charge, iter(range(9))
+
+    def charge_once(*args, **keys):
+        if next(calls) == 1:
+            raise LedgerError("the disk is full; nothing was stored")
+        charge(*args, **keys)
+
+    monkeypatch.setattr(PopulationAccounts, "charge", charge_once)
+    summary = run_stages(homes.context(today=TODAY))
+    assert [row["day"] for row in summary.facts["released"]] == [str(day(0)), str(day(1))]
+    with pytest.raises(LedgerError, match="the disk is full"):
+        summary.check_not_refused()

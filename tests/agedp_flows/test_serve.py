@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -79,13 +80,34 @@ def test_its_server_answers_its_owner_on_this_machine_alone(served: Serving) -> 
     assert [path.name for path in private if path.stat().st_mode & 0o077] == []
 
 
-def test_a_second_one_of_the_same_folder_is_refused_in_one_line(served: Serving) -> None:
-    done = subprocess.run(
-        [AGEDP, "serve", "run.toml"], cwd=served.world.folder, env=environment(), capture_output=True, text=True,
-        timeout=300, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
-    assert done.stderr.startswith("agedp: ")
+def test_a_population_is_served_once_and_the_line_says_by_whom(served: Serving) -> None:
+    folder = served.world.folder
+    text = (folder / "run.toml").read_text().replace("out/", "other/").replace('"homes"', '"others"')
+    (folder / "other.toml").write_text(text)  # its folder is the one of the server
+    for run_files in (["run.toml"], ["other.toml", "run.toml"]):
+        done = subprocess.run(
+            [AGEDP, "serve", *run_files], cwd=folder, env=environment(), capture_output=True, text=True, timeout=300,
+            check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
+        assert f"end it (`kill {served.process.pid}` on " in done.stderr
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    world = live_world(tmp_path / "world")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for words in (("serve", "run.toml"), ("run", "--flow", "run.toml")):
+            done = subprocess.run(
+                [AGEDP, *words], cwd=world.folder, env=environment(PREFECT_SERVER_API_PORT=port), capture_output=True,
+                text=True, timeout=300, check=False,
+            )  # fmt: skip
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+            assert (
+                f"PREFECT_SERVER_API_PORT = {port}: no server can listen there (Address already in use)" in done.stderr
+            )
 
 
 def test_a_night_releases_leaves_its_artifacts_and_a_failing_one_ends_in_a_line(served: Serving) -> None:

@@ -111,8 +111,9 @@ def status(
 ) -> None:
     """Print where a series stands: days due, last release, budget used, warnings. Reads no reading, draws no noise.
 
-    What would stop the next run ends this command with the same line and status.
-    Nothing due is a success.
+    A run file, ledger or roster that stops the next run ends this command with
+    the same line and status. What else refuses a day is printed; so is the end of
+    the series. Nothing due is a success.
 
     Example: agedp status london.toml
     """

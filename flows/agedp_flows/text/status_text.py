@@ -1,8 +1,8 @@
 """Output of `agedp status`: where a series stands today, from the values of the plan; reads no reading, draws nothing.
 
 It says which days are due and when the next one is, what was released last, what the promise has used of each limit,
-and what needs attention. What would stop the next run ends the command as it would end the run: with the line and the
-exit status of its error. Everything else that needs attention is a warning.
+and what needs attention. A run file, ledger or roster that stops the next run ends the command as it would end the run:
+with the line and the exit status of its error. Everything else, also what refuses a first run or a day, is a line.
 """
 
 from __future__ import annotations

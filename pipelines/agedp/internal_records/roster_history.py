@@ -39,7 +39,7 @@ from agedp_data.datasets.filesystem import SETTLING_NS, FileStatus, file_status,
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import LedgerBehind, Refused
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.records import AnyRelease
 from agedp_data.meters import HOUSEHOLD
 from agedp_data.series.series_terms import days_of
@@ -319,16 +319,10 @@ class RosterHistory:
     ledger: str
     rehearsal: bool
 
-    def check_none_beyond(self, rows: Collection[AnyRelease]) -> None:
-        """Check that a ledger with these rows contains every day that was released to the population.
-
-        Raises:
-            LedgerBehind: the first day that is missing from it.
-        """
+    def released_days(self) -> set[str]:
+        """Return the days that were released to the population, from whatever ledger, ISO text; none in a rehearsal."""
         recorded = () if self.rehearsal else self._read().values()
-        released = {roster.day for roster in recorded if self._binds_population(roster)}
-        if missing := released - {row.day for row in rows}:
-            raise self.behind(min(missing))
+        return {roster.day for roster in recorded if self._binds_population(roster)}
 
     def behind(self, day: str) -> LedgerBehind:
         """Return the error about a day that was released to the population, and that its ledger lacks."""
@@ -348,14 +342,14 @@ class RosterHistory:
         recorded = self._read().values()
         return {roster.day for roster in recorded if roster.population == self.population and roster.rehearsal}
 
-    def check_unchanged(self, roster_digest: RosterDigest, ledger: Ledger, contracts: Sequence[ContractRecord]) -> None:
+    def check_unchanged(self, roster_digest: RosterDigest, ledger: Ledger) -> None:
         """Compare the roster with that of every released day.
 
         Raises:
             Refused: the first released day on which members or groups differ.
         """
-        lines, terms = self._read(), {contract.hash: contract.terms for contract in contracts}
-        released = _released_by_day(ledger.history(self.population), terms)
+        released, terms = self._released(ledger)
+        lines = self._read()
         recorded = {day: self._recorded(lines, day) for day in released}
         records = {day: _record_text(recorded[day], day_rows) for day, day_rows in released.items()}
         compared = self._checks.last_compared(roster_digest, records)
@@ -397,7 +391,7 @@ class RosterHistory:
 
         return note
 
-    def record_rosters(self, roster_digest: RosterDigest, ledger: Ledger, contracts: Sequence[ContractRecord]) -> None:
+    def record_rosters(self, roster_digest: RosterDigest, ledger: Ledger) -> None:
         """Mark the days of a ledger's rows as released, and record those that are not recorded yet.
 
         Call it after the draws are committed. Repeated calls write nothing new.
@@ -405,15 +399,14 @@ class RosterHistory:
         Args:
             roster_digest: the present roster.
             ledger: the ledger.
-            contracts: the contracts of its rows, which decide the group columns.
 
         Raises:
             DamagedFile: the history is damaged.
             InputError: it cannot be read or written.
         """
-        terms = {contract.hash: contract.terms for contract in contracts}
+        released, terms = self._released(ledger)
         recorded, changed = self._read(), list[RecordedRoster]()
-        for day, day_rows in _released_by_day(ledger.history(self.population), terms).items():
+        for day, day_rows in released.items():
             by = {terms[row.contract].series[row.series].by for row in day_rows}
             columns = {column for of_row in by for column in rosters.columns_of(of_row)}
             before = recorded.get(self._key(day))
@@ -425,7 +418,16 @@ class RosterHistory:
         if changed:
             self.books.put("released_rosters", _contents(changed))
         with suppress(Refused):  # the digests of this run are at hand; the next one need not compute them
-            self.check_unchanged(roster_digest, ledger, contracts)
+            self.check_unchanged(roster_digest, ledger)
+
+    def _released(self, ledger: Ledger) -> tuple[dict[date, list[AnyRelease]], dict[str, Contract]]:
+        """Return the released rows of a ledger by day, and its contracts by hash, read after the rows that name them.
+
+        Records are read later still: another run records a day before it draws it.
+        """
+        rows = ledger.history(self.population)
+        terms = {contract.hash: contract.terms for contract in ledger.contracts(self.population)}
+        return _released_by_day(rows, terms), terms
 
     @property
     def _checks(self) -> RosterChecks:

@@ -142,7 +142,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
     else:
         session.check_contract_unchanged()
         rows = session.ledger.history()
-        session.roster_history.check_unchanged(session.roster_digest, session.ledger, history.contracts)
+        session.roster_history.check_unchanged(session.roster_digest, session.ledger)
         check_day_boundaries(run.run_file, history)
         session.terms().effective_promise.review(history.rows)
     if history.in_force is None:

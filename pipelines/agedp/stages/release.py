@@ -8,7 +8,7 @@ disk, so an archive stores a month of days in each; if a run is killed, the days
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -23,7 +23,7 @@ from agedp.stages.calibration_draws import register_model
 from agedp.stages.plan import check_enough_households, plan_due_days
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import Ints
-from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
+from agedp_data.errors import AgedpError, InputError, LedgerError, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.records import ReleaseHeader
 from agedp_data.series.series import AnySeries
@@ -45,7 +45,7 @@ class ImpossibleSum(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
-    """The rows of the due days, drawn now or stored earlier, and the error of the ledger that stopped the release.
+    """The rows that this run publishes, drawn now or earlier, and the error of the ledger that stopped the release.
 
     `session` has the ledger that they are in; a first release created it.
     """
@@ -64,8 +64,8 @@ def release_days(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
     """Stage 4: draw, charge and store the due days; the first release registers the contract.
 
     Returns:
-        The rows of the due days. The error of the ledger that stopped them is a part of the result, because what was
-        committed before it is published.
+        The rows of the due days, and those of a run that was killed before it published them. The error of the ledger
+        that stopped them is a part of the result, because what was committed before it is published.
 
     Raises:
         AgedpError: any other error; it counts the days that are drawn already.
@@ -75,11 +75,15 @@ def release_days(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
         with naming_charged_days(session, due_days):
             session = _session_for_release(session, due_days)
         with naming_charged_days(session, due_days):
-            return ReleaseResult(session, _release_due(session, due_days, sums))
-    except Refused as refused:
-        return ReleaseResult(session, _rows_of(session, due_days), refused)
+            earlier = _rows_of(session, due_days)
+            stored = {row.seq for row in earlier}
+            drawn = [row for row in _release_due(session, due_days, sums) if row.seq not in stored]
+            return ReleaseResult(session, (*earlier, *drawn))
     except LedgerError as error:
-        return ReleaseResult(session, refusal=error)
+        rows: tuple[ReleaseRecord, ...] = ()
+        with suppress(LedgerError):
+            rows = _rows_of(session, due_days)
+        return ReleaseResult(session, rows, error)
 
 
 @contextmanager
@@ -99,10 +103,15 @@ def naming_charged_days(session: LedgerSession, due_days: DueDays) -> Iterator[N
 
 
 def _rows_of(session: LedgerSession, due_days: DueDays) -> tuple[ReleaseRecord, ...]:
-    """Return the rows of these days in the ledger."""
+    """Return the rows of these days in the ledger, and those under the contract in force that no statement has yet."""
+    if session.ledger is None:
+        return ()
     due = {(f"{due_day.day}", series) for due_day in due_days.due for series in due_day.series}
-    headers = [header for header in session.history.rows if (header.day, header.series) in due]
-    return () if session.ledger is None else session.ledger.rows_of(headers)
+    history = session.history
+    numbers = [row.seq for row in session.ledger.newest_statements(session.run.population, 1)]
+    since = max([*numbers, *(contract.seq for contract in history.contracts)], default=0)
+    headers = [row for row in history.rows if row.seq > since or (row.day, row.series) in due]
+    return session.ledger.rows_of(headers)
 
 
 def _session_for_release(session: LedgerSession, due_days: DueDays) -> LedgerSession:
@@ -137,7 +146,7 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
 
 
 def _record_rosters(session: LedgerSession) -> None:
-    session.roster_history.record_rosters(session.roster_digest, session.open_ledger, session.history.contracts)
+    session.roster_history.record_rosters(session.roster_digest, session.open_ledger)
 
 
 def _check_first_release(session: LedgerSession, due_days: DueDays) -> None:

@@ -179,7 +179,7 @@ def test_a_night_with_nothing_due_loads_no_household(home):
     home.run(today=FIRST + timedelta(days=9))
     context = home.context(today=FIRST + timedelta(days=10))
     session = home.session(today=FIRST + timedelta(days=10))
-    session.roster_history.check_unchanged(session.roster_digest, session.ledger, session.history.contracts)
+    session.roster_history.check_unchanged(session.roster_digest, session.ledger)
     assert (len(session.history.rows), session.run.roster.has_rows, context.roster.has_rows) == (4, False, False)
 
 

@@ -85,6 +85,23 @@ def test_an_older_ledger_is_found_without_any_release_folder(homes):
         homes.run(today=day_before(5))
 
 
+@pytest.mark.parametrize("released", [0, 2])
+def test_a_run_that_releases_meanwhile_is_no_lost_ledger(homes, monkeypatch, released):
+    """Another run does all of its work just before this one reads which days are recorded as released."""
+    if released:
+        homes.run(today=day_before(released))
+    read, others = Books.rows, [lambda: homes.run(today=day_before(4))]
+
+    def read_after_another(books, table):
+        if table == "released_rosters" and others:
+            others.pop()()
+        return read(books, table)
+
+    monkeypatch.setattr(Books, "rows", read_after_another)
+    homes.run(today=day_before(4))
+    assert (len(homes.rows()), others) == (4, [])
+
+
 def test_rehearsals_neither_bind_nor_are_bound(homes):
     run_file(homes, ("ledger.sqlite", "try.sqlite"), ('"release"', '"try"'), mode="rehearsal")
     homes.run(as_of=day_before(4))

@@ -19,7 +19,7 @@ from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
-from tests.agedp_data.ledger.conftest import ENVELOPE
+from tests.agedp_data.ledger.conftest import ENVELOPE, promise
 
 FIRST = date(2013, 1, 1)
 AVERAGES = "daily_averages.parquet"
@@ -145,6 +145,19 @@ def test_an_older_ledger_is_not_written_to(homes, release, command):
         command(homes.session())
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
     assert not release.exists()
+
+
+@pytest.mark.parametrize("has_ledger", [False, True])
+def test_a_moved_confidential_folder_begins_no_second_release(homes, has_ledger):
+    """The ledger lies in the confidential folder, so a new one has none, or that of another population."""
+    homes.edit(('"confidential"', '"elsewhere"'), ("sqlite:///ledger.sqlite", "sqlite:///elsewhere/ledger.sqlite"))
+    (homes.folder / "elsewhere").mkdir()
+    if has_ledger:
+        with Ledger.open(f"sqlite:///{homes.folder}/elsewhere/ledger.sqlite", create=True) as ledger:
+            ledger.register(promise("others"), at=FIRST)
+    with pytest.raises(LedgerBehind, match="or comes from another one" if has_ledger else "a ledger that is not there"):
+        homes.run(today=date(2013, 1, 5))
+    assert not has_ledger or not homes.rows(name="elsewhere/ledger.sqlite")
 
 
 def test_the_folder_of_another_population_is_refused_by_any_file(homes, release):

@@ -10,6 +10,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -138,17 +139,42 @@ def test_published_on_never_runs_backwards(book):
         assert book.add(ledger, 2, published_on="2025-01-11").seq == 3
 
 
+@everywhere
+@pytest.mark.parametrize("bound_by", ["release", "skip", "draw"])
+def test_a_promise_binds_from_the_first_row_on(book, bound_by):
+    with book.open() as ledger:
+        loose = promise(epsilon="2")
+        second = ledger.register(loose, population=book.homes, at=book.day(8))
+        ledger.require_unchanged(book.promise, population=book.homes)
+        third = ledger.register(book.promise, population=book.homes, at=book.day(8))
+        assert ledger.register(book.promise, population=book.homes, at=book.day(9)) == third
+        assert [row.hash for row in ledger.contracts()] == [book.contract, second.hash, third.hash]
+        with pytest.raises(LedgerError, match="not the one in force"):
+            book.release(ledger, 3, book.never)
+        if bound_by == "draw":
+            period = book.day(0), book.day(9)
+            ledger.draw_once(book.homes, period, {"of": "x"}, loss=10**8, draw=lambda: [1], at=book.day(9))
+        else:
+            book.contract = third.hash
+            book.add(ledger, 3) if bound_by == "release" else book.skip(ledger, 3)
+        for check in (ledger.require_unchanged, partial(ledger.register, at=book.day(20))):
+            with pytest.raises(ContractChanged):
+                check(loose, population=book.homes)
+        assert ledger.verify() == ()
+
+
 def test_another_promise_is_refused_key_by_key(book):
     changed = promise(epsilon="0.6", cap=2, series=("mean",)) | {"tags": ["a", "b"]}
     with book.open() as ledger:
         again = ledger.register(dict(reversed(book.promise.items())), population=book.homes, at=book.day(99))
         assert (again.hash, again.at) == (book.contract, book.day(7))
+        book.add(ledger, 3)
         with pytest.raises(ContractChanged) as caught:
             ledger.register(changed, population=book.homes, at=book.day(8))
         for value in (0.5, None, {1: "a"}):
             with pytest.raises(TypeError, match="canonical text"):
                 ledger.register({"promise": value}, population="others", at=book.day(8))
-        assert ledger.length() == 1
+        assert ledger.length() == 2
     for line in (
         *("promise.cap: (absent) -> 2", 'promise.epsilon: "0.5" -> "0.6"', 'series.bins.share: "1" -> (absent)'),
         'tags: (absent) -> ["a","b"]',
