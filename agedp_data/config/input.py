@@ -94,8 +94,8 @@ class InputSection(parameters.Section):
     live population must write it.
     """
     file_order: Annotated[Order | None, EITHER] = Field(default_factory=_order)
-    """Order of the files, for "later-file" only: by name, numbers compared as numbers, or by modification time. "name"
-    unless written.
+    """Order of the files, for "later-file" only: by name, numbers compared as numbers ("-" comes before ".", "_" after
+    it), or by modification time. "name" unless written.
     """
     interval_minutes: Annotated[Literal[5, 10, 15, 30, 60], parameters.LATER] = 30
     """Minutes between two readings of a household. Shorter readings are added up to half-hours; hours count for days

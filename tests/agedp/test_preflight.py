@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date, datetime, time, timedelta
 from itertools import accumulate
 from random import Random
@@ -208,6 +209,25 @@ def test_after_the_first_release_the_same_files_are_only_reported(house):
     assert [row.state for row in work.released] == ["released", "released"]
     assert {"interval", "coverage"} <= {each.name for each in work.checked.findings if each.verdict == "warning"}
     assert {each.verdict for each in work.checked.findings} <= {"ok", "warning"}
+
+
+def test_a_correction_that_its_name_puts_first_is_refused(house):
+    later = ('corrections = "set-aside"', 'corrections = "later-file"')
+    prepare(house, mode="live", promise=LIVE, days=9, edits=[later])
+    house.london({}, name="meters.csv", extra=rows(HOMES, [0, 1]))
+    house.london({}, name="meters-corrected.csv", extra=rows("A", [0, 1], wh=lambda: 300))  # "-" is before "."
+    with pytest.raises(PreflightFailed) as caught:
+        house.run(today=day(2))
+    assert "96 rows of meters-corrected.csv corrected by files later in the order" in caught.value.private
+    assert 'rename it ("_" after "meters" comes last); if meters.csv is, rename that (meters_2)' in caught.value.private
+    (house.folder / "input" / "meters-corrected.csv").rename(house.folder / "input" / "meters_corrected.csv")
+    shutil.rmtree(house.folder / "confidential" / "store")
+    assert len(house.run(today=day(2)).released) == 1
+    assert findings(house)["files"][0] == "ok"
+    assert "96 rows of meters.csv corrected by files later in the order" in findings(house)["files"][1]
+    house.london({}, name="meters-2.csv", extra=rows("B", [1, 2], wh=lambda: 300))
+    assert house.run(today=day(3)).released  # of a running series it is a warning
+    assert findings(house)["files"][0] == "warning"
 
 
 def test_a_new_live_population_must_write_corrections(house):

@@ -8,6 +8,7 @@ files (`rejection_findings`).
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -422,8 +423,10 @@ class InputFacts(HouseholdFacts):
 
     `rejected` counts rows by reason, except rows without a reading, duplicates, conflicting and corrected rows and
     categories that are not requested. `rejecting_files` lose more than `MAX_REJECTED_SHARE` of their rows. `unreadable`
-    has one line per file that was rejected as a whole, with the reason. `roster` are households on the roster,
-    `conflicts` the days that lose a reading; `touched` includes what rejected rows and samples touch.
+    has one line per file that was rejected as a whole, with the reason. `superseded` has files with rows that files
+    later in the order correct: name, number of rows, name of the one that it seems to correct, or "". `roster` are
+    households on the roster, `conflicts` the days that lose a reading; `touched` includes what rejected rows and
+    samples touch.
     """
 
     files: int
@@ -433,6 +436,7 @@ class InputFacts(HouseholdFacts):
     empty_files: tuple[str, ...]
     unreadable: tuple[str, ...]
     rejecting_files: tuple[RejectingFile, ...]
+    superseded: tuple[tuple[str, int, str], ...]
     roster: int
     coverage: Mapping[date, DayCoverage]
 
@@ -519,6 +523,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         empty_files=tuple(of.name for of in filter(None, map(store.manifest, delivery.contents)) if of.rows_read == 0),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
+        superseded=_superseded(store, delivery, delivery.contents if all_days else delivery.fresh),
         roster=len(roster.rows.ids),
         coverage=_coverage(days, sums),
     )
@@ -603,6 +608,28 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
     rejected = [(manifest, sum(_lacking(manifest.rejected).values())) for manifest in manifests]
     files = [RejectingFile(manifest.name, number, manifest.rows_kept + number) for manifest, number in rejected]
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
+
+
+def _superseded(store: Store, delivery: Delivery, contents: Sequence[str]) -> tuple[tuple[str, int, str], ...]:
+    """Return these files with superseded rows; a name that begins with that of a later file seems to correct it."""
+    if not delivery.superseded:
+        return ()
+    names = [of.name.rpartition("/")[2] for of in filter(None, map(store.manifest, delivery.contents))]
+    found = []
+    for number, (content, name) in enumerate(zip(delivery.contents, names, strict=True)):
+        if content in contents and (rows := delivery.superseded.get(content)):
+            later = names[number + 1 :] if store.order.criterion == "name" else []
+            found.append((name, rows, next((of for of in later if name.startswith(name_stem(of))), "")))
+    return tuple(found)
+
+
+def name_stem(name: str) -> str:
+    """Return the name of a file without its endings.
+
+    >>> name_stem("2013.01.csv.gz")
+    '2013.01'
+    """
+    return re.sub(r"(\.[A-Za-z]\w*)+$", "", name)
 
 
 def _lacking(rejected: Mapping[str, int]) -> dict[str, int]:
