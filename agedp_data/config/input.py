@@ -221,8 +221,8 @@ class LongColumns(parameters.Section):
     """
     first_period: Annotated[int, Field(ge=0, le=1), parameters.LATER] = 1
     """Number of the period that begins at midnight, 0 or 1."""
-    thousands: Annotated[Literal["", ",", ".", " ", "'"], parameters.LATER] = ""
-    """Mark between the thousands of an energy that is text; "" for none."""
+    thousands: Annotated[Literal["", ",", ".", " ", "'", "\u00a0", "\u202f", "\u2019"], parameters.LATER] = ""
+    """Mark between the thousands of an energy that is text, such as a no-break space; "" for none."""
     encoding: Annotated[Literal["utf-8", "latin-1", "cp1252", "utf-16"], parameters.LATER] = "utf-8"
     """Encoding of a CSV file."""
     skip_lines: Annotated[int, Field(ge=0, le=MAX_SKIPPED), parameters.LATER] = 0

@@ -582,9 +582,7 @@ def _judged_rows(parsed: ParsedReadings, store: Store, *, read_off: bool) -> tup
         if slots := rejection_findings.slots_of_few(counts, counted, slot_step(layout.interval_minutes)):
             lacking = household_day_key(of_days[0], of_days[1])[lacks]
             touched["slot"] = roster_days.touched(lacking, details={f"slot {slot}": 1 for slot in slots})
-    touched = (
-        in_samples(samples, input_findings.sum_days(of_days), roster_days.households, roster_days.totals) | touched
-    )
+    touched |= in_samples(samples, input_findings.sum_days(of_days), roster_days.households, roster_days.totals)
     if parsed.has_ambiguous_numbers:
         touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
     touched = add_touched([touched, _of_the_clock(parsed, roster, roster_days)])

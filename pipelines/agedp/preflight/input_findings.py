@@ -30,10 +30,11 @@ from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.data_quality import ConflictingRows, LostReadings, count_lost_readings, find_conflicting_rows
 from agedp.store.month_reader import MonthIndex, household_day_key, is_in_sorted, split_household_day_key
-from agedp.store.store import Store
+from agedp.store.store import Store, month_name, month_numbers
 from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
+from agedp_data.messages import count_text
 from agedp_data.parameters import FindingName
 from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
 
@@ -48,8 +49,9 @@ from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
 # * an interval of hours or days: on most days the household has every second, third, ... reading, and never more;
 #   where shorter readings add up to half-hours, it has rows on most days and no complete half-hour;
 # * a register of a meter: the totals of complete days rise on 14 days or more, and almost never fall;
-# * a total: on nearly all days one household has the sum of all others;
-# * rounded: the complete days have fewer watt-hours than half-hours, and are not 0;
+# * a total: on nearly all days one household has the sum of all others, or of all but one that is no meter;
+# * rounded: the complete days that are not 0 have fewer watt-hours than half-hours, in all or in months that are 1/250
+#   to 1/30,000 of another one; or all households are 250 times above or below other days, from one day to the next;
 # * channels or meters: rows of one file conflict in half of a day's half-hours or more; all others are conflicts.
 # --------------------------------------------------------------------------------------------------
 
@@ -66,6 +68,9 @@ _MIN_RISES: Final = 14
 _MIN_OTHERS: Final = 3
 """Fewer households beside one show no total."""
 _TOTAL_SHARE, _TOTAL_TOLERANCE = 0.9, 0.001
+_UNITS_APART, _MOST_APART = 250, 30_000
+"""kWh taken for Wh are 1/1000, more or less once they are rounded; no season or holiday is."""
+_MIN_ROUNDED_SHARE, _MIN_COMPARED = 0.05, 10
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -238,7 +243,8 @@ def find_in_days(
         is_in = (low <= bare_household) & (bare_household < low + at_once)
         return _find_in_days(np.concatenate([_NO_MEMBER_DAYS, *parts], axis=1), roster, examined, bare[is_in])
 
-    return add_touched([found(low) for low in range(0, count, at_once)])
+    touched = add_touched([found(low) for low in range(0, count, at_once)])
+    return {**touched, "total": Touched(1, roster.totals)} if has_total_beside(member_days, count) else touched
 
 
 def _find_in_days(
@@ -272,17 +278,35 @@ def _find_in_days(
     is_rising |= np.isin(codes, sampled)
     is_longer = np.isin(bare_household, longer)
     of_longer = roster.on_roster(bare_household[is_longer], bare_day[is_longer])
-    is_small = is_complete & (energy > 0) & (energy < examined.readings)
-    small, complete = (np.bincount(index, flags, len(codes)) for flags in (is_small, is_complete))
-    is_rounded = (small > 1) & (2 * small > complete)
-    rounded, interval, registers = (
-        roster.on_roster(household[flags[index]], day[flags[index]]) for flags in (is_rounded, has_interval, is_rising)
+    is_used = is_complete & (energy > 0)
+    small, used, complete = (
+        np.bincount(index, flags, len(codes))
+        for flags in (is_used & (energy < examined.readings), is_used, is_complete)
     )
+    is_rounded = (small > 1) & (2 * small > used) & (small >= _MIN_ROUNDED_SHARE * complete)
+    is_low = _are_low(index, day, energy, is_complete, examined.readings) & ~is_rounded[index]
+    flags_of_days = is_rounded[index] | is_low, has_interval[index], is_rising[index]
+    rounded, interval, registers = (roster.on_roster(household[flags], day[flags]) for flags in flags_of_days)
+    months, _ = np.unique(np.stack([month_numbers(day[is_low]), index[is_low]]), axis=1)
+    in_months = {month_name(month): number for month, number in sorted(Counter(months.tolist()).items())}
     return {
-        "rounded": roster.touched(rounded),
+        "rounded": roster.touched(rounded, details=in_months),
         "interval": roster.touched(np.concatenate([interval, of_longer]), details=details),
         "registers": roster.touched(registers),
     }
+
+
+def _are_low(household: Ints, day: Ints, energy: Ints, is_complete: Flags, readings: int) -> Flags:
+    """Return which days are of a month with few watt-hours, 1/250 to 1/30,000 of those of a month of the household."""
+    key, month = np.unique(household_day_key(household, month_numbers(day)), return_inverse=True)
+    number, total = np.bincount(month, is_complete), np.bincount(month, np.where(is_complete, energy, 0))
+    mean, most = total / np.maximum(number, 1), np.zeros(len(key))
+    of_household, _ = split_household_day_key(key)
+    np.maximum.at(most, of_household, mean)
+    most = most[of_household]
+    is_low = (number > 1) & (mean < readings) & (mean * _UNITS_APART <= most) & (most <= mean * _MOST_APART)
+    flags: Flags = is_low[month]
+    return flags
 
 
 def sum_days(member_days: Ints) -> DaySums:
@@ -304,6 +328,43 @@ def have_total(day_sums: DaySums) -> bool:
     days = [(total, largest, number) for total, largest, number in day_sums.values() if number > _MIN_OTHERS and total]
     equal = sum(abs(2 * most - total) <= max(number, _TOTAL_TOLERANCE * total) for total, most, number in days)
     return equal > 1 and equal >= _TOTAL_SHARE * len(days)
+
+
+def has_total_beside(member_days: Sequence[Ints], households: int) -> bool:
+    """Return whether one household has the sum of all others but one, the same one on nearly all days.
+
+    >>> days = [np.array([[0, 1, 2, 3, 4], [day] * 5, [48] * 5, [40, 50, 60, 150, 30 + day]]) for day in range(4)]
+    >>> has_total_beside(days, 5), has_total_beside([day + np.array([[0], [0], [0], [20]]) for day in days], 5)
+    (True, False)
+    """
+    equal, number = np.zeros(households, np.int64), 0
+    for household, day, _, energy in member_days:
+        days, index, counts = np.unique(day, return_inverse=True, return_counts=True)
+        largest = np.zeros(len(days), np.int64)
+        np.maximum.at(largest, index, energy)
+        total = np.bincount(index, energy, len(days))
+        tolerance, is_counted = np.maximum(counts, _TOTAL_TOLERANCE * total), counts > _MIN_OTHERS
+        # the largest is the total, and this household is no meter; or the reverse
+        for expected in (total - 2 * largest, (total - largest) / 2):
+            is_equal = (is_counted & (expected > tolerance))[index]
+            is_equal &= np.abs(energy - expected[index]) <= tolerance[index]
+            equal += np.bincount(household[is_equal], minlength=households)
+        number += int(is_counted.sum())
+    return bool(equal.max() > 1 and equal.max() >= _TOTAL_SHARE * number)
+
+
+def days_in_another_unit(day_sums: DaySums) -> list[date]:
+    """Return the days on which households use 250 times less or more than on others, from one day to the next.
+
+    >>> days_in_another_unit({day: (9 if day == 3 else 9000, 2, 20) for day in range(9)})
+    [datetime.date(1970, 1, 4)]
+    """
+    means = {day: total / n for day, (total, _, n) in sorted(day_sums.items()) if total > 0 and n >= _MIN_COMPARED}
+    logs, limit = np.log([*means.values()]), math.log(_UNITS_APART)
+    if not (np.abs(np.diff(logs)) >= limit).any():
+        return []
+    apart = np.abs(logs - np.sort(logs)[len(logs) // 2]) >= limit
+    return [date_of_day(day) for day, is_apart in zip(means, apart.tolist(), strict=True) if is_apart]
 
 
 def find_in_conflicts(
@@ -564,6 +625,10 @@ def in_samples(
         found["marker"] = _part_of(members, roster_days, samples.marked)
     if have_total(day_sums):
         found["total"] = Touched(1, roster_days)
+    if days := days_in_another_unit(day_sums):
+        details = {f"text {count_text(len(days), 'day')} from {days[0]} to {days[-1]}": 1}
+        of_days = _part_of(members, roster_days, len(days) / len(day_sums)).days
+        found["rounded"] = Touched(members, of_days, details=details)
     return found
 
 

@@ -115,6 +115,19 @@ REFUSED: dict[str, tuple[Line, FindingName, int, str]] = {  # lines, finding, ho
     "a comma between thousands": (
         text(lambda wh: f'"{wh:,}"' if wh >= 1000 else f"{wh}"), "thousands", 80, 'thousands = ","',
     ),
+    "a narrow no-break space between thousands": (
+        text(lambda wh: f"{wh:,}".replace(",", "\u202f")), "thousands", 80, r'thousands = "\u202f"',
+    ),
+    "a day in thousandths of the unit": (
+        lambda home, at, wh: sound(home, at, wh / 1000 if at.day == 9 else wh),
+        "rounded", 20, "(1 day from 2024-01-09 to 2024-01-09)",
+    ),
+    "the sum of eighteen homes beside a temperature": (
+        lambda home, at, _: sound(home, at, (
+            9000 if home == 19 else part(home, at) if home < 18 else sum(part(n, at) for n in range(18))
+        )),
+        "total", 80, "the sum of those of all others",
+    ),
     "net metering": (of_home(6, text(lambda wh: kwh(-wh))), "negative", 24, 'negative = "zero"'),
     "one home out of twenty with 5 minutes": (
         lambda *of: (five_minutes if of[0] == 19 else sound)(*of), "interval", 4, "5 minutes in 1 household",
@@ -439,6 +452,15 @@ def test_daily_totals_of_a_register_rise_for_a_fortnight():
     touched = find_in_days([member_days], RosterDays(roster([0, 0], [14, 14]), range(15)), examined)
     assert (touched["registers"].households, touched["registers"].days["all"]) == (1, 15)
     assert touched["interval"].households == 0
+
+
+def test_a_month_of_one_home_in_another_unit_is_named():
+    """60 days from 1970-01-01, 9 kWh a day: in February M0 has 9 Wh, M1 nothing as an empty home, M2 300 Wh."""
+    day, energy = np.tile(np.arange(59), 3), np.full((3, 59), 9000)
+    energy[:, 31:] = [[9], [0], [300]]
+    member_days = np.stack([np.repeat([0, 1, 2], 59), day, np.full(177, 48), energy.ravel()])
+    found = find_in_days([member_days], RosterDays(roster([0] * 3, [58] * 3), range(59)), ExaminedDays())["rounded"]
+    assert (found.households, found.days["all"], found.details) == (1, 28, {"1970-02": 1})
 
 
 def test_households_in_blocks_have_the_findings_of_each_household(monkeypatch):

@@ -223,7 +223,8 @@ def test_the_first_line_of_a_spreadsheet_is_no_header(tmp_path, line, mark):
 @pytest.mark.parametrize(
     ("thousands", "decimal", "cell", "wh"),
     [(",", ".", '"1,234"', 1234), (",", ".", '"1,234,567.5"', 1234568), (".", ",", "1.234", 1234),
-     (".", ",", '"1.234,5"', 1234), (" ", ".", "1 234", 1234), ("'", ".", "1'234", 1234)],
+     (".", ",", '"1.234,5"', 1234), (" ", ".", "1 234", 1234), ("'", ".", "1'234", 1234),
+     ("\u202f", ",", "1\u202f234,5", 1234), ("\u00a0", ",", "12\u00a0345", 12345), ("\u2019", ".", "1\u2019234", 1234)],
 )  # fmt: skip
 def test_thousands_have_a_mark(thousands, decimal, cell, wh):
     keys = {"unit": "Wh", "thousands": thousands, "decimal": decimal, "separator": ";"}
