@@ -53,6 +53,13 @@ def test_the_roster_spans_each_households_first_to_last_reading(tmp_path, datase
     assert stat.S_IMODE(found.roster.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize(("last_day", "end"), [("2013-01-03", "2013-01-03"), ("2013-12-31", "")])
+def test_a_rehearsal_beyond_the_files_has_households(tmp_path, london, last_day, end):
+    keys = toml_of({"mode": "rehearsal", "last_day": last_day})
+    found = init([str(tmp_path / "in")], folder=tmp_path, options=keys)
+    assert max(line.rpartition(",")[2] for line in found.roster.read_text().splitlines()[2:]) == end
+
+
 def test_a_fresh_run_file_asks_for_each_decision_in_one_line(tmp_path, london):
     path = init([str(tmp_path / "in" / "*.csv")], folder=tmp_path).run_file
     asked = set()

@@ -257,6 +257,15 @@ def test_a_day_with_few_usable_households_is_alerted_once(house):
     assert (house.folder / "confidential" / "alerts.jsonl").stat().st_mode & 0o077 == 0
 
 
+def test_a_night_of_zeros_is_alerted(house):
+    prepare(house, rows(HOMES, [0]), mode="live", promise=LIVE, days=9)
+    house.run(today=day(2))
+    house.london({}, extra=rows("AB", [1], wh=lambda: 0) + rows("C", [1]), name="b.csv")
+    [line] = alert_lines(house.run(today=day(3)).alerts)
+    assert "most households have 0 kWh on 1 due day: 2013-01-02 (2 households with 0 kWh of 3)" in line
+    assert [(alert["alert"], alert["part"], alert["whole"]) for alert in alerts(house)] == [("zeros", 2, 3)]
+
+
 @pytest.mark.parametrize(("rows_of_day", "alerted"), [(7, 0), (48, 1)])  # of 144: 4.9 % and a third
 def test_many_conflicting_readings_of_a_day_are_alerted(house, rows_of_day, alerted):
     others = rows("XYZ", range(4))  # not on the roster: neither their readings nor their conflicts count

@@ -305,8 +305,10 @@ def _check_unit(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
         return _finding("unit", "no complete household-day")
     min_kwh, max_kwh = PLAUSIBLE_DAY_KWH
     result = f"median use of a complete household-day: {facts.median_kwh:.3g} kWh"
+    if zero_days := sorted(facts.zero_days):
+        result += f"; most households have 0 kWh on {count_text(len(zero_days), 'due day')}, first on {zero_days[0]}"
     if min_kwh <= facts.median_kwh <= max_kwh:
-        return _finding("unit", result)
+        return _finding("unit", result, warns=bool(zero_days))
     doubt = f"households use {min_kwh:g} to {max_kwh:g} kWh: Wh taken for kWh, or the reverse?"
     return _finding("unit", f"{result}; {doubt}", warns=True)
 

@@ -75,8 +75,8 @@ _MIN_ROUNDED_SHARE, _MIN_COMPARED = 0.05, 10
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 _NUMBERS: Final = ("households", "on_roster", "household_days", "complete_days", "members", "incomplete_days")
-DaySums = Mapping[int, tuple[int, int, int]]
-"""Sum, largest and number of the daily totals of households by day."""
+DaySums = Mapping[int, tuple[int, int, int, int]]
+"""Sum, largest, number, and number of zeros of the daily totals of households by day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _facts_of_bucket(
     roster_days = RosterDays(of_bucket, _day_numbers(examined.due).tolist(), examined.by)
     households: set[str] = set()
     facts, member_days, conflicting, bare = HouseholdFacts(), list[Ints](), [_NO_CONFLICT], [_NONE]
-    day_sums: dict[int, tuple[int, int, int]] = {}
+    day_sums: dict[int, tuple[int, int, int, int]] = {}
     days = None if examined.day_filter is None else _day_numbers(examined.day_filter.to_pylist())
     for month in examined.months:
         table = rejection_findings.filter_days(
@@ -315,18 +315,19 @@ def sum_days(member_days: Ints) -> DaySums:
     total, largest = np.zeros((2, len(days)), np.int64)
     np.add.at(total, index, member_days[3])
     np.maximum.at(largest, index, member_days[3])
-    rows = zip(total.tolist(), largest.tolist(), number.tolist(), strict=True)
+    zeros = np.bincount(index, (member_days[2] > 0) & (member_days[3] == 0), len(days)).astype(int)
+    rows = zip(total.tolist(), largest.tolist(), number.tolist(), zeros.tolist(), strict=True)
     return dict(zip(days.tolist(), rows, strict=True))
 
 
 def have_total(day_sums: DaySums) -> bool:
     """Return whether one household has the sum of all others on nearly all days.
 
-    >>> [have_total({0: (600, most, 4), 1: (800, most + 100, 4)}) for most in (300, 290)]
+    >>> [have_total({0: (600, most, 4, 0), 1: (800, most + 100, 4, 0)}) for most in (300, 290)]
     [True, False]
     """
-    days = [(total, largest, number) for total, largest, number in day_sums.values() if number > _MIN_OTHERS and total]
-    equal = sum(abs(2 * most - total) <= max(number, _TOTAL_TOLERANCE * total) for total, most, number in days)
+    days = [of_day for of_day in day_sums.values() if of_day[0] and of_day[2] > _MIN_OTHERS]
+    equal = sum(abs(2 * most - total) <= max(number, _TOTAL_TOLERANCE * total) for total, most, number, _ in days)
     return equal > 1 and equal >= _TOTAL_SHARE * len(days)
 
 
@@ -356,10 +357,10 @@ def has_total_beside(member_days: Sequence[Ints], households: int) -> bool:
 def days_in_another_unit(day_sums: DaySums) -> list[date]:
     """Return the days on which households use 250 times less or more than on others, from one day to the next.
 
-    >>> days_in_another_unit({day: (9 if day == 3 else 9000, 2, 20) for day in range(9)})
+    >>> days_in_another_unit({day: (9 if day == 3 else 9000, 2, 20, 0) for day in range(9)})
     [datetime.date(1970, 1, 4)]
     """
-    means = {day: total / n for day, (total, _, n) in sorted(day_sums.items()) if total > 0 and n >= _MIN_COMPARED}
+    means = {day: total / n for day, (total, _, n, _) in sorted(day_sums.items()) if total > 0 and n >= _MIN_COMPARED}
     logs, limit = np.log([*means.values()]), math.log(_UNITS_APART)
     if not (np.abs(np.diff(logs)) >= limit).any():
         return []
@@ -427,8 +428,8 @@ def _add_facts(results: Sequence[HouseholdFacts]) -> HouseholdFacts:
     )
 
 
-def _add_sums(sums: tuple[int, int, int], further: tuple[int, int, int]) -> tuple[int, int, int]:
-    return sums[0] + further[0], max(sums[1], further[1]), sums[2] + further[2]
+def _add_sums(sums: tuple[int, int, int, int], further: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    return sums[0] + further[0], max(sums[1], further[1]), sums[2] + further[2], sums[3] + further[3]
 
 
 def add_touched(results: Sequence[Mapping[FindingName, Touched]]) -> dict[FindingName, Touched]:
@@ -505,6 +506,12 @@ class InputFacts(HouseholdFacts):
     def rejected_share(self) -> float:
         """Return the rejected share of the rows that should contain a reading."""
         return sum(self.rejected.values()) / self.counted_rows if self.counted_rows else 0.0
+
+    @property
+    def zero_days(self) -> dict[date, tuple[int, int]]:
+        """Return the due days on which most households with a reading have 0 kWh: their number, and that of all."""
+        zeros = {day: self.day_sums.get(day_number(day), (0, 0, 0, 0))[:1:-1] for day in self.coverage}
+        return {day: (of_zero, number) for day, (of_zero, number) in zeros.items() if 2 * of_zero > number}
 
     @property
     def absent_days(self) -> tuple[date, ...]:

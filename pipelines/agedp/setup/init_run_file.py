@@ -262,11 +262,12 @@ def check_replaceable(folder: Path, options: OptionValues) -> bool:
 def _roster_rows(
     spans: Mapping[str, tuple[date, date]], newest: date, options: OptionValues
 ) -> Iterator[tuple[str, date, date | None]]:
-    """Yield the rows of a roster; of a live series those that reach the last week of the files have no end."""
-    is_live = options.get(_MODE) == quoted("live")
+    """Yield the rows of a roster; those that reach the last week of the files have no end if the series goes on."""
+    is_later = options.get(("schedule", "last_day"), "").strip('"') > f"{newest}"
+    goes_on = options.get(_MODE) == quoted("live") or (options.get(_MODE) == quoted("rehearsal") and is_later)
     for household in sorted(spans):
         first, last = spans[household]
-        yield household, first, None if is_live and last > newest - timedelta(days=_LAST_WEEK) else last
+        yield household, first, None if goes_on and last > newest - timedelta(days=_LAST_WEEK) else last
 
 
 def _first_readings(patterns: Sequence[str], drafted: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:
