@@ -107,6 +107,14 @@ def test_nothing_is_ever_written_over(tmp_path, london):
         assert made.run_file.exists() + made.roster.exists() == 1
 
 
+def test_an_empty_file_is_named_whatever_its_dataset(tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    for keys in ({}, toml_of({"dataset": "long", "unit": "kWh"})):
+        with pytest.raises(InputError, match=r"^the input files are empty. Deliver the readings") as caught:
+            init([str(tmp_path / "empty.csv")], folder=tmp_path, options=keys)
+        assert "empty.csv: the input files are empty" in caught.value.private
+
+
 def test_groups_need_a_roster_that_has_their_column(tmp_path, london):
     given = toml_of({"by": "tariff", "min_households": "2"})
     with pytest.raises(RunFileError, match=r"^--by tariff: roster.csv does not exist, and no group can be read off"):

@@ -579,7 +579,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         sampled_days["numbers"] = _in_proportion(of_households, 1.0)
     for contradicts in (_repeated_once, _of_another_clock):
         if of_clock := contradicts(store, delivery, days, roster, by):
-            touched = add_touched([touched, {"clock": of_clock}])
+            touched["clock"] = touched.get("clock", Touched()) | of_clock
     conflicts = {day: lost for day, lost in sorted(of_households.conflicts.items()) if lost.lost}
     own = {"conflicts": conflicts, "touched": touched | sampled_days}
     return InputFacts(
@@ -687,11 +687,12 @@ def _superseded(store: Store, delivery: Delivery, contents: Sequence[str]) -> tu
     if not delivery.superseded:
         return ()
     names = [of.name.rpartition("/")[2] for of in filter(None, map(store.manifest, delivery.contents))]
-    found = []
-    for number, (content, name) in enumerate(zip(delivery.contents, names, strict=True)):
-        if content in contents and (rows := delivery.superseded.get(content)):
-            later = names[number + 1 :] if store.order.criterion == "name" else []
-            found.append((name, rows, next((of for of in later if name.startswith(name_stem(of))), "")))
+    stems = [name_stem(name) if store.order.criterion == "name" else "" for name in names]
+    wanted, found = delivery.superseded.keys() & contents, []
+    for i, (content, name) in enumerate(zip(delivery.contents, names, strict=True)):
+        if content in wanted:
+            later = (names[k] for k in range(i + 1, len(names)) if stems[k] and name.startswith(stems[k]))
+            found.append((name, delivery.superseded[content], next(later, "")))
     return tuple(found)
 
 

@@ -86,6 +86,11 @@ class Touched:
         is_sampled = self.is_sampled or further.is_sampled
         return Touched(self.households + further.households, days, self.rows + further.rows, details, is_sampled)
 
+    def __or__(self, further: Touched) -> Touched:
+        """Return what both touch, if their households are the same ones: the larger numbers."""
+        households, days = max(self.households, further.households), Counter(self.days) | Counter(further.days)
+        return replace(self + further, households=households, days=days)
+
 
 class RosterDays:
     """The household-days of a roster, or of a bucket of it, on the due days."""

@@ -361,10 +361,10 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
     for source in sources:
         if not filesystem.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
             raise _no_header_error(source, lines)
-    name, layout = next(iter(LAYOUTS.items()))
     for source in sources:
-        read_header(source, layout)  # raises the error about a file that is no text
-    return name, None
+        read_header(source, next(iter(LAYOUTS.values())))  # raises the error about a file that is no text
+    problem = "the input files are empty. Deliver the readings, or correct the paths"
+    raise InputError(problem, private=f"{sources[0].location}: {problem}")
 
 
 def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:

@@ -408,6 +408,7 @@ def test_a_repeated_hour_that_nobody_repeats_is_refused(tmp_path):
     with pytest.raises(PreflightFailed, match=REFUSED_INPUT) as caught:
         released(tmp_path, file, **zone)
     assert "no household repeats the hour" in caught.value.private
+    assert f"{HOMES} of {HOMES} households, " in caught.value.private
     assert found(tmp_path)["clock"]["number"] == HOMES
     assert released(tmp_path / "sum", file, **zone, repeated="sum") == 3
 
@@ -415,6 +416,12 @@ def test_a_repeated_hour_that_nobody_repeats_is_refused(tmp_path):
 def roster(first: list[int], last: list[int], **groups: list[str]) -> RosterRows:
     names = [f"M{number}" for number in range(len(first))]
     return RosterRows(names, np.arange(len(first)), np.array(first), np.array(last), groups)
+
+
+def test_the_same_households_count_once():
+    """Twelve homes whose clock is wrong in spring, and in autumn: 12 of them, and the days of the longer half year."""
+    both = Touched(12, {"all": 90}, 24, {"skipped": 24}) | Touched(12, {"all": 40, "tariff A": 20}, is_sampled=True)
+    assert both == Touched(12, {"all": 90, "tariff A": 20}, 24, {"skipped": 24}, is_sampled=True)
 
 
 def test_a_group_alone_is_enough_for_a_refusal():
