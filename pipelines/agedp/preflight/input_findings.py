@@ -686,7 +686,8 @@ def _superseded(store: Store, delivery: Delivery, contents: Sequence[str]) -> tu
     """Return these files with superseded rows; a name that begins with that of a later file seems to correct it."""
     if not delivery.superseded:
         return ()
-    names = [of.name.rpartition("/")[2] for of in filter(None, map(store.manifest, delivery.contents))]
+    manifests = map(store.manifest, delivery.contents)
+    names = ["" if manifest is None else manifest.name.rpartition("/")[2] for manifest in manifests]
     stems = [name_stem(name) if store.order.criterion == "name" else "" for name in names]
     wanted, found = delivery.superseded.keys() & contents, []
     for i, (content, name) in enumerate(zip(delivery.contents, names, strict=True)):
