@@ -94,8 +94,8 @@ class InputSection(parameters.Section):
     live population must write it.
     """
     file_order: Annotated[Order | None, EITHER] = Field(default_factory=_order)
-    """Order of the files, for "later-file" only: by name, numbers compared as numbers, or by modification time. "name"
-    unless written.
+    """Order of the files, for "later-file" only: by name, numbers compared as numbers ("-" comes before ".", "_" after
+    it), or by modification time. "name" unless written.
     """
     interval_minutes: Annotated[Literal[5, 10, 15, 30, 60], parameters.LATER] = 30
     """Minutes between two readings of a household. Shorter readings are added up to half-hours; hours count for days
@@ -221,8 +221,8 @@ class LongColumns(parameters.Section):
     """
     first_period: Annotated[int, Field(ge=0, le=1), parameters.LATER] = 1
     """Number of the period that begins at midnight, 0 or 1."""
-    thousands: Annotated[Literal["", ",", ".", " ", "'"], parameters.LATER] = ""
-    """Mark between the thousands of an energy that is text; "" for none."""
+    thousands: Annotated[Literal["", ",", ".", " ", "'", "\u00a0", "\u202f", "\u2019"], parameters.LATER] = ""
+    """Mark between the thousands of an energy that is text, such as a no-break space; "" for none."""
     encoding: Annotated[Literal["utf-8", "latin-1", "cp1252", "utf-16"], parameters.LATER] = "utf-8"
     """Encoding of a CSV file."""
     skip_lines: Annotated[int, Field(ge=0, le=MAX_SKIPPED), parameters.LATER] = 0

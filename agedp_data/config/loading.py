@@ -215,7 +215,7 @@ def _message(error: ErrorDetails, path: _KeyPath) -> str:  # noqa: PLR0911  (one
     if error_type in _FIXED_MESSAGES:
         return _FIXED_MESSAGES[error_type]
     if error_type in ("literal_error", "union_tag_invalid"):
-        choices = context.get("expected", context.get("expected_tags", "")).replace("'", '"')
+        choices = context.get("expected", context.get("expected_tags", "")).replace("'", '"').replace("\\x", "\\u00")
         if isinstance(path.value, str) and path.value.isdecimal() and f'"{path.value}"' not in choices:
             return f"must be a number without quotes; write {path.value}"
         nearest = suggest_name(path.value, [item.strip(' "') for item in choices.replace(" or ", ",").split(",")])

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock_time
@@ -175,9 +176,14 @@ class Long(layout.PublishedLayout):
         """
         not_households = {*role_by_name, *self.columns.ignore, ""}
         households = [name for name in names if name not in not_households]
-        if not households or len(set(households)) < len(households):
-            problem = "needs one column for each household besides the timestamp"
-            raise InputError(f"[input.columns] {problem}; the header has {len(households)}, some of them twice or none")
+        doubled = [name for name, number in Counter(households).items() if number > 1]
+        if not households or doubled:
+            found = f"{len(households)}, some of them twice" if doubled else "none"
+            problem = (
+                f"[input.columns] needs one column for each household besides the timestamp; the header has {found}"
+            )
+            twice = f": {escape_text(', '.join(doubled), 200)}. Give each column a name of its own, or ignore it"
+            raise InputError(problem, private=problem + twice if doubled else problem)
         return tuple(
             role_by_name.get(name) or f"{'unused' if name in not_households else 'energy'}_{i}"
             for i, name in enumerate(names)
@@ -208,7 +214,7 @@ class Long(layout.PublishedLayout):
         if any(map(is_value, columns)) and not self.columns.is_wide and not self.columns.is_by_day:
             problem += "; that line seems to be a row: write a header line above it, or skip_lines"
         else:
-            problem += ". Name columns of the header"
+            problem += ". Give each column a name of its own" if name in columns else ". Name columns of the header"
         present = ", ".join(f'"{column}"' for column in columns)
         return InputError(problem, private=f"{problem}; columns found: {escape_text(present, 200)}")
 

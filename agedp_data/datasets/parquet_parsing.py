@@ -316,11 +316,18 @@ def row_texts(table: pa.Table) -> Iterator[str]:
 
 
 def _cell_text(cell: pa.Scalar) -> str:
-    """Return a cell as text; one that Python cannot represent, such as a year after 9999, as `_NO_TEXT`."""
+    """Return a cell as text; one that Python cannot represent, such as a year after 9999, as `_NO_TEXT`.
+
+    A time of an unknown zone is shown in UTC: it is an instant, whatever its zone.
+
+    >>> _cell_text(pa.scalar(0, pa.timestamp("us", "Foo/Bar")))
+    '1970-01-01 00:00:00+00:00'
+    """
     try:
         value = cell.as_buffer().to_pybytes() if cell.is_valid and is_text(cell.type) else cell.as_py()
     except (ArithmeticError, ValueError, LookupError, pa.ArrowException):
-        return _NO_TEXT
+        has_zone = pa.types.is_timestamp(cell.type) and cell.type.tz not in (None, "UTC")
+        return _cell_text(cell.cast(pa.timestamp(cell.type.unit, "UTC"))) if has_zone else _NO_TEXT
     if value is None:
         return ""
     if isinstance(value, bytes):

@@ -18,6 +18,7 @@ from pydantic import PlainValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from agedp.setup.run_file_options import quoted
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
@@ -201,8 +202,7 @@ def _written(value: object) -> str:
 def _values(field: FieldInfo) -> str:
     """Return the values of a key as text."""
     if get_origin(field.annotation) is Literal:
-        items = (str(item).replace("\t", "\\t") for item in get_args(field.annotation))
-        return ", ".join(f'`"{item}"`' for item in items)
+        return ", ".join(f"`{quoted(str(item))}`" for item in get_args(field.annotation))
     return _validator_text(field.metadata) or _annotation_text(field.annotation, _bounds(field.metadata))
 
 

@@ -58,7 +58,6 @@ from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Integers, Ints, RejectionReason
 from agedp_data.errors import InputError
-from agedp_data.parameters import FindingName
 from agedp_data.roster import ALL, Roster, RosterRows
 
 if TYPE_CHECKING:
@@ -582,25 +581,23 @@ def _judged_rows(parsed: ParsedReadings, store: Store, *, read_off: bool) -> tup
         if slots := rejection_findings.slots_of_few(counts, counted, slot_step(layout.interval_minutes)):
             lacking = household_day_key(of_days[0], of_days[1])[lacks]
             touched["slot"] = roster_days.touched(lacking, details={f"slot {slot}": 1 for slot in slots})
-    touched = (
-        in_samples(samples, input_findings.sum_days(of_days), roster_days.households, roster_days.totals) | touched
-    )
+    touched |= in_samples(samples, input_findings.sum_days(of_days), roster_days.households, roster_days.totals)
     if parsed.has_ambiguous_numbers:
         touched["numbers"] = Touched(roster_days.households, roster_days.totals, is_sampled=True)
-    touched = add_touched([touched, _of_the_clock(parsed, roster, roster_days)])
+    touched["clock"] = touched.get("clock", Touched()) | _of_the_clock(parsed, roster, roster_days)
     return judge(touched, roster_days.totals, roster_days.households)
 
 
-def _of_the_clock(parsed: ParsedReadings, roster: RosterRows, roster_days: RosterDays) -> dict[FindingName, Touched]:
+def _of_the_clock(parsed: ParsedReadings, roster: RosterRows, roster_days: RosterDays) -> Touched:
     """Return what rows touch that contradict the clock changes of the declared zone."""
     touched = Touched()
     if len(once := parsed.repeated_once):
         every = np.tile(roster_days.every, len(once)), np.repeat(once, len(roster_days.every))
-        touched += roster_days.touched(roster_days.on_roster(*every), details={"repeated": 1})
+        touched |= roster_days.touched(roster_days.on_roster(*every), details={"repeated": 1})
     if len(skipped := parsed.of_another_clock):
         later = RosterDays(roster, [number for number in roster_days.days.tolist() if number >= skipped[0]])
-        touched += Touched(later.households, later.totals, details={"skipped": later.households})
-    return {"clock": touched} if touched.days else {}
+        touched |= Touched(later.households, later.totals, details={"skipped": later.households})
+    return touched
 
 
 def _parsed_files(opened: Sequence[OpenedFile], store: Store) -> Iterator[tuple[int, _ParsedPart]]:

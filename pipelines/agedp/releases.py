@@ -166,15 +166,16 @@ def context_of(
         TypeError: a keyword that does not exist.
         RunFileError: a missing or invalid keyword, or keywords beside a run file.
     """
-    names = tuple(ReleaseOptions.__annotations__)
-    for name in options.keys() - set(names):
-        raise TypeError(f"{name!r} is no keyword of a release{suggest_name(name, names)}")
     on = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
     if isinstance(source, str | Path):
         if promise is not None or options:
             given = ", ".join([*(["promise"] if promise is not None else []), *options])
-            raise RunFileError(f"{given}: a run file says this; change the file, or pass a table of readings instead")
+            remedy = "pass files of readings as agedp.read(files, ...), or write this in the run file"
+            raise RunFileError(f"{given}: a path is that of a run file, which says this; {remedy}")
         return RunContext.load(source, scheduler=scheduler, as_of=on), None
+    names = tuple(ReleaseOptions.__annotations__)
+    for name in options.keys() - set(names):
+        raise TypeError(f"{name!r} is no keyword of a release{suggest_name(name, names)}")
     if as_of is not None:
         raise RunFileError("as_of goes with a run file in a rehearsal; a table is released as an archive")
     unused = _unused(options)

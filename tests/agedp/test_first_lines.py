@@ -60,6 +60,10 @@ CASES = {
         "meter|read at|wh\n" + rows(lambda home, t, i: f"{home}|{t:%Y/%m/%d %H:%M}|{'1.234,5' if i % 9 else '12,5'}"),
         {"separator": '"|"', "decimal": '","', "thousands": '"."', "time_format": '"%Y/%m/%d %H:%M"', "unit": '"Wh"'},
     ),
+    "narrow no-break spaces": (
+        "meter;at;wh\n" + rows(lambda home, t, i: f"{home};{t:%Y-%m-%d %H:%M};{i % 9 + 1}\u202f234,5"),
+        {"decimal": '","', "thousands": r'"\u202f"', "unit": '"Wh"'},
+    ),
     "quoted decimal commas between commas": (
         "meter,at,kwh\n" + rows(lambda home, t, i: f'{home},{t:%Y-%m-%d %H:%M},"{i % 3},{i % 9}5"'),
         {"decimal": '","', "household": '"meter"', "time_format": '"iso"', "unit": '"kWh"'},

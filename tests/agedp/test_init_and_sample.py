@@ -53,6 +53,13 @@ def test_the_roster_spans_each_households_first_to_last_reading(tmp_path, datase
     assert stat.S_IMODE(found.roster.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize(("last_day", "end"), [("2013-01-03", "2013-01-03"), ("2013-12-31", "")])
+def test_a_rehearsal_beyond_the_files_has_households(tmp_path, london, last_day, end):
+    keys = toml_of({"mode": "rehearsal", "last_day": last_day})
+    found = init([str(tmp_path / "in")], folder=tmp_path, options=keys)
+    assert max(line.rpartition(",")[2] for line in found.roster.read_text().splitlines()[2:]) == end
+
+
 def test_a_fresh_run_file_asks_for_each_decision_in_one_line(tmp_path, london):
     path = init([str(tmp_path / "in" / "*.csv")], folder=tmp_path).run_file
     asked = set()
@@ -98,6 +105,14 @@ def test_nothing_is_ever_written_over(tmp_path, london):
             init([str(tmp_path / "in")], folder=tmp_path)
         assert path.read_text() == text
         assert made.run_file.exists() + made.roster.exists() == 1
+
+
+def test_an_empty_file_is_named_whatever_its_dataset(tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    for keys in ({}, toml_of({"dataset": "long", "unit": "kWh"})):
+        with pytest.raises(InputError, match=r"^the input files are empty. Deliver the readings") as caught:
+            init([str(tmp_path / "empty.csv")], folder=tmp_path, options=keys)
+        assert "empty.csv: the input files are empty" in caught.value.private
 
 
 def test_groups_need_a_roster_that_has_their_column(tmp_path, london):

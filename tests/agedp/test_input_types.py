@@ -231,8 +231,10 @@ class TestRefusals:
             assert len(agedp.read(source, columns=columns, interval_minutes=60)) == len(hourly)
 
     def test_a_run_file_takes_no_further_words(self, tmp_path):
-        with pytest.raises(RunFileError, match="a run file says this"):
-            agedp.release(tmp_path / "run.toml", **TERMS)
+        with pytest.raises(
+            RunFileError, match=r"a path is that of a run file.* files of readings as agedp.read\(files"
+        ):
+            agedp.release(str(tmp_path / "*.csv"), columns={}, **TERMS)
 
     def test_a_promise_that_ends_before_the_last_day_is_refused_before_a_draw(self, readings, monkeypatch):
         monkeypatch.setattr(mechanisms, "discrete_laplace", lambda *_, **__: pytest.fail("noise was drawn"))

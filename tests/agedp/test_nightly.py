@@ -7,6 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 from agedp_data.errors import InputError
+from agedp_flows.cli.options import end_run
 
 FIRST = date(2026, 3, 1)
 HOMES = ("A", "B", "C")
@@ -55,7 +56,7 @@ def test_a_live_day_is_released_when_its_age_is_reached(nights):
     assert days_of(nights.rows()) == [0, 1]
 
 
-def test_a_day_waits_for_its_marker_or_is_skipped(nights):
+def test_a_day_waits_for_its_marker_or_is_skipped(nights, capsys):
     write(nights, schedule='wait_for = "input/{day}.done"\ngive_up_days = 3')
     (nights.folder / "input" / f"{day(1)}.done").write_text("")
     work = run_at(nights, 4)
@@ -64,6 +65,8 @@ def test_a_day_waits_for_its_marker_or_is_skipped(nights):
     work = run_at(nights, 6)
     assert [(row.day, row.state, row.loss, row.values) for row in work.released] == [(str(day(0)), "skipped", 0, ())]
     assert work.due_days.waiting == (day(2), day(3))
+    end_run(work, list, as_json=False, quiet=True, warns=True)
+    assert f"warning: 1 day skipped, first {day(0)}: its delivery never came" in capsys.readouterr().err
     (nights.folder / "input" / f"{day(0)}.done").write_text("")
     assert days_of(run_at(nights, 6).released) == []
     assert nights.release.statement["days"]["skipped"] == [str(day(0))]

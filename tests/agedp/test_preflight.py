@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date, datetime, time, timedelta
 from itertools import accumulate
 from random import Random
@@ -210,6 +211,25 @@ def test_after_the_first_release_the_same_files_are_only_reported(house):
     assert {each.verdict for each in work.checked.findings} <= {"ok", "warning"}
 
 
+def test_a_correction_that_its_name_puts_first_is_refused(house):
+    later = ('corrections = "set-aside"', 'corrections = "later-file"')
+    prepare(house, mode="live", promise=LIVE, days=9, edits=[later])
+    house.london({}, name="meters.csv", extra=rows(HOMES, [0, 1]))
+    house.london({}, name="meters-corrected.csv", extra=rows("A", [0, 1], wh=lambda: 300))  # "-" is before "."
+    with pytest.raises(PreflightFailed) as caught:
+        house.run(today=day(2))
+    assert "96 rows of meters-corrected.csv corrected by files later in the order" in caught.value.private
+    assert 'rename it ("_" after "meters" comes last); if meters.csv is, rename that (meters_2)' in caught.value.private
+    (house.folder / "input" / "meters-corrected.csv").rename(house.folder / "input" / "meters_corrected.csv")
+    shutil.rmtree(house.folder / "confidential" / "store")
+    assert len(house.run(today=day(2)).released) == 1
+    assert findings(house)["files"][0] == "ok"
+    assert "96 rows of meters.csv corrected by files later in the order" in findings(house)["files"][1]
+    house.london({}, name="meters-2.csv", extra=rows("B", [1, 2], wh=lambda: 300))
+    assert house.run(today=day(3)).released  # of a running series it is a warning
+    assert findings(house)["files"][0] == "warning"
+
+
 def test_a_new_live_population_must_write_corrections(house):
     key = 'corrections = "set-aside"\n'
     prepare(house, rows(HOMES, [0, 1]), mode="live", promise=LIVE, days=9, edits=[(key, "")])
@@ -235,6 +255,15 @@ def test_a_day_with_few_usable_households_is_alerted_once(house):
          "share": 0.3333, "limit": 0.5}
     ]  # fmt: skip
     assert (house.folder / "confidential" / "alerts.jsonl").stat().st_mode & 0o077 == 0
+
+
+def test_a_night_of_zeros_is_alerted(house):
+    prepare(house, rows(HOMES, [0]), mode="live", promise=LIVE, days=9)
+    house.run(today=day(2))
+    house.london({}, extra=rows("AB", [1], wh=lambda: 0) + rows("C", [1]), name="b.csv")
+    [line] = alert_lines(house.run(today=day(3)).alerts)
+    assert "most households have 0 kWh on 1 due day: 2013-01-02 (2 households with 0 kWh of 3)" in line
+    assert [(alert["alert"], alert["part"], alert["whole"]) for alert in alerts(house)] == [("zeros", 2, 3)]
 
 
 @pytest.mark.parametrize(("rows_of_day", "alerted"), [(7, 0), (48, 1)])  # of 144: 4.9 % and a third

@@ -32,7 +32,7 @@ from typer.core import TyperCommand
 from typer.models import CommandFunctionType
 
 from agedp_data.errors import AgedpError, PreflightFailed
-from agedp_data.messages import escape_text
+from agedp_data.messages import count_text, escape_text
 from agedp_flows.text.screen import StyledLine, has_colours, has_controls, is_terminal, screen_width, shown
 
 if TYPE_CHECKING:
@@ -287,6 +287,11 @@ def end_run(
         from agedp_flows.text.run_text import alert_lines
 
         warnings = [*findings, *alert_lines(summary.alerts)]
+    stored = {row.day for row in summary.released} if quiet else set()
+    skipped = [of.day for of in summary.due_days.due if f"{of.day}" in stored and not (of.skipped or of.is_drawn)]
+    if warns and skipped:
+        why = "its delivery never came, or too few households are on the roster"
+        warnings = [*warnings, f"warning: {count_text(len(skipped), 'day')} skipped, first {skipped[0]}: {why}"]
     for line in (*format_report_warnings(summary.notices, summary.failures), *warnings):
         print_error(f"agedp: {escape_text(line, 1000)}", is_warning=True)
     summary.check_not_refused()

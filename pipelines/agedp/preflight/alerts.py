@@ -1,8 +1,9 @@
 """SUMS and FACTS of the due days -> ALERTS for the operator. Confidential; they decide nothing that is published.
 
 Decisions. With every run file an alert is raised by a day without a usable household, a day that loses more than 5 %
-of its readings to conflicts, a new file with more than 5 % rejected rows, and a file that is rejected as a whole. A
-low coverage above 0 raises an alert only if [alerts] min_coverage sets a limit.
+of its readings to conflicts, a day on which most households have 0 kWh, a new file with more than 5 % rejected rows,
+and a file that is rejected as a whole. A low coverage above 0 raises an alert only if [alerts] min_coverage sets a
+limit.
 
 FINDINGS and ALERTS are stored in the confidential folder:
 
@@ -36,7 +37,7 @@ class Alert:
     `about` names the file of an alert about a file, or contains the error about it; `day` is then the newest due day.
     """
 
-    kind: Literal["coverage", "conflicts", "rejected", "unreadable"]
+    kind: Literal["coverage", "conflicts", "zeros", "rejected", "unreadable"]
     day: date
     part: int
     total: int
@@ -65,6 +66,7 @@ def find_alerts(
     for day, lost in facts.conflicts.items():
         if day in days and lost.share > MAX_CONFLICT_SHARE:
             alerts.append(Alert("conflicts", day, lost.lost, lost.lost + lost.remaining, MAX_CONFLICT_SHARE))
+    alerts += (Alert("zeros", day, *of, 0.5) for day, of in facts.zero_days.items() if day in days)
     alerts += (
         Alert("rejected", newest, file.rejected, file.rows, MAX_REJECTED_SHARE, file.name)
         for file in facts.rejecting_files

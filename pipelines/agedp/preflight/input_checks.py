@@ -44,7 +44,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final, Literal, TypeVar, cast
 
-from agedp.preflight.input_findings import MAX_REJECTED_SHARE, InputFacts
+from agedp.preflight.input_findings import MAX_REJECTED_SHARE, InputFacts, name_stem
 from agedp.preflight.rejection_findings import Touched
 from agedp_data.config import RunFile
 from agedp_data.config.input import LongColumns
@@ -208,6 +208,18 @@ def _check_files(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001  (
         result += f"; {count_text(len(facts.empty_files), 'file')} without a row: {names}"
     if facts.unreadable:
         result += f"; {count_text(len(facts.unreadable), 'file')} rejected as a whole: {facts.unreadable[0]}"
+    for name, rows, _ in facts.superseded[:5]:
+        result += f"; {count_text(rows, 'row')} of {name} corrected by files later in the order"
+    if swapped := [(name, of) for name, _, of in facts.superseded if of]:
+        name, corrected = swapped[0]
+        stem = name_stem(corrected)
+        result += f"; by name {name} comes before {corrected}, which corrects it"
+        remedy = (
+            f'If {name} is the correction, rename it ("_" after "{stem}" comes last); if {corrected} is, rename that '
+            f"({stem}_2); and remove the folder store in the confidential folder, which remembers names. Or write "
+            '[input] file_order = "modified".'
+        )
+        return _finding("files", result, remedy, refused=True)
     return _finding("files", result, warns=bool(facts.empty_files or facts.unreadable))
 
 
@@ -293,8 +305,10 @@ def _check_unit(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
         return _finding("unit", "no complete household-day")
     min_kwh, max_kwh = PLAUSIBLE_DAY_KWH
     result = f"median use of a complete household-day: {facts.median_kwh:.3g} kWh"
+    if zero_days := sorted(facts.zero_days):
+        result += f"; most households have 0 kWh on {count_text(len(zero_days), 'due day')}, first on {zero_days[0]}"
     if min_kwh <= facts.median_kwh <= max_kwh:
-        return _finding("unit", result)
+        return _finding("unit", result, warns=bool(zero_days))
     doubt = f"households use {min_kwh:g} to {max_kwh:g} kWh: Wh taken for kWh, or the reverse?"
     return _finding("unit", f"{result}; {doubt}", warns=True)
 

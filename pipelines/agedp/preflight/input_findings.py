@@ -8,6 +8,7 @@ files (`rejection_findings`).
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -29,10 +30,11 @@ from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.data_quality import ConflictingRows, LostReadings, count_lost_readings, find_conflicting_rows
 from agedp.store.month_reader import MonthIndex, household_day_key, is_in_sorted, split_household_day_key
-from agedp.store.store import Store
+from agedp.store.store import Store, month_name, month_numbers
 from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
+from agedp_data.messages import count_text
 from agedp_data.parameters import FindingName
 from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
 
@@ -47,8 +49,9 @@ from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
 # * an interval of hours or days: on most days the household has every second, third, ... reading, and never more;
 #   where shorter readings add up to half-hours, it has rows on most days and no complete half-hour;
 # * a register of a meter: the totals of complete days rise on 14 days or more, and almost never fall;
-# * a total: on nearly all days one household has the sum of all others;
-# * rounded: the complete days have fewer watt-hours than half-hours, and are not 0;
+# * a total: on nearly all days one household has the sum of all others, or of all but one that is no meter;
+# * rounded: the complete days that are not 0 have fewer watt-hours than half-hours, in all or in months that are 1/250
+#   to 1/30,000 of another one; or all households are 250 times above or below other days, from one day to the next;
 # * channels or meters: rows of one file conflict in half of a day's half-hours or more; all others are conflicts.
 # --------------------------------------------------------------------------------------------------
 
@@ -65,12 +68,15 @@ _MIN_RISES: Final = 14
 _MIN_OTHERS: Final = 3
 """Fewer households beside one show no total."""
 _TOTAL_SHARE, _TOTAL_TOLERANCE = 0.9, 0.001
+_UNITS_APART, _MOST_APART = 250, 30_000
+"""kWh taken for Wh are 1/1000, more or less once they are rounded; no season or holiday is."""
+_MIN_ROUNDED_SHARE, _MIN_COMPARED = 0.05, 10
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 _NUMBERS: Final = ("households", "on_roster", "household_days", "complete_days", "members", "incomplete_days")
-DaySums = Mapping[int, tuple[int, int, int]]
-"""Sum, largest and number of the daily totals of households by day."""
+DaySums = Mapping[int, tuple[int, int, int, int]]
+"""Sum, largest, number, and number of zeros of the daily totals of households by day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,7 @@ def _facts_of_bucket(
     roster_days = RosterDays(of_bucket, _day_numbers(examined.due).tolist(), examined.by)
     households: set[str] = set()
     facts, member_days, conflicting, bare = HouseholdFacts(), list[Ints](), [_NO_CONFLICT], [_NONE]
-    day_sums: dict[int, tuple[int, int, int]] = {}
+    day_sums: dict[int, tuple[int, int, int, int]] = {}
     days = None if examined.day_filter is None else _day_numbers(examined.day_filter.to_pylist())
     for month in examined.months:
         table = rejection_findings.filter_days(
@@ -237,7 +243,8 @@ def find_in_days(
         is_in = (low <= bare_household) & (bare_household < low + at_once)
         return _find_in_days(np.concatenate([_NO_MEMBER_DAYS, *parts], axis=1), roster, examined, bare[is_in])
 
-    return add_touched([found(low) for low in range(0, count, at_once)])
+    touched = add_touched([found(low) for low in range(0, count, at_once)])
+    return {**touched, "total": Touched(1, roster.totals)} if has_total_beside(member_days, count) else touched
 
 
 def _find_in_days(
@@ -271,17 +278,35 @@ def _find_in_days(
     is_rising |= np.isin(codes, sampled)
     is_longer = np.isin(bare_household, longer)
     of_longer = roster.on_roster(bare_household[is_longer], bare_day[is_longer])
-    is_small = is_complete & (energy > 0) & (energy < examined.readings)
-    small, complete = (np.bincount(index, flags, len(codes)) for flags in (is_small, is_complete))
-    is_rounded = (small > 1) & (2 * small > complete)
-    rounded, interval, registers = (
-        roster.on_roster(household[flags[index]], day[flags[index]]) for flags in (is_rounded, has_interval, is_rising)
+    is_used = is_complete & (energy > 0)
+    small, used, complete = (
+        np.bincount(index, flags, len(codes))
+        for flags in (is_used & (energy < examined.readings), is_used, is_complete)
     )
+    is_rounded = (small > 1) & (2 * small > used) & (small >= _MIN_ROUNDED_SHARE * complete)
+    is_low = _are_low(index, day, energy, is_complete, examined.readings) & ~is_rounded[index]
+    flags_of_days = is_rounded[index] | is_low, has_interval[index], is_rising[index]
+    rounded, interval, registers = (roster.on_roster(household[flags], day[flags]) for flags in flags_of_days)
+    months, _ = np.unique(np.stack([month_numbers(day[is_low]), index[is_low]]), axis=1)
+    in_months = {month_name(month): number for month, number in sorted(Counter(months.tolist()).items())}
     return {
-        "rounded": roster.touched(rounded),
+        "rounded": roster.touched(rounded, details=in_months),
         "interval": roster.touched(np.concatenate([interval, of_longer]), details=details),
         "registers": roster.touched(registers),
     }
+
+
+def _are_low(household: Ints, day: Ints, energy: Ints, is_complete: Flags, readings: int) -> Flags:
+    """Return which days are of a month with few watt-hours, 1/250 to 1/30,000 of those of a month of the household."""
+    key, month = np.unique(household_day_key(household, month_numbers(day)), return_inverse=True)
+    number, total = np.bincount(month, is_complete), np.bincount(month, np.where(is_complete, energy, 0))
+    mean, most = total / np.maximum(number, 1), np.zeros(len(key))
+    of_household, _ = split_household_day_key(key)
+    np.maximum.at(most, of_household, mean)
+    most = most[of_household]
+    is_low = (number > 1) & (mean < readings) & (mean * _UNITS_APART <= most) & (most <= mean * _MOST_APART)
+    flags: Flags = is_low[month]
+    return flags
 
 
 def sum_days(member_days: Ints) -> DaySums:
@@ -290,19 +315,57 @@ def sum_days(member_days: Ints) -> DaySums:
     total, largest = np.zeros((2, len(days)), np.int64)
     np.add.at(total, index, member_days[3])
     np.maximum.at(largest, index, member_days[3])
-    rows = zip(total.tolist(), largest.tolist(), number.tolist(), strict=True)
+    zeros = np.bincount(index, (member_days[2] > 0) & (member_days[3] == 0), len(days)).astype(int)
+    rows = zip(total.tolist(), largest.tolist(), number.tolist(), zeros.tolist(), strict=True)
     return dict(zip(days.tolist(), rows, strict=True))
 
 
 def have_total(day_sums: DaySums) -> bool:
     """Return whether one household has the sum of all others on nearly all days.
 
-    >>> [have_total({0: (600, most, 4), 1: (800, most + 100, 4)}) for most in (300, 290)]
+    >>> [have_total({0: (600, most, 4, 0), 1: (800, most + 100, 4, 0)}) for most in (300, 290)]
     [True, False]
     """
-    days = [(total, largest, number) for total, largest, number in day_sums.values() if number > _MIN_OTHERS and total]
-    equal = sum(abs(2 * most - total) <= max(number, _TOTAL_TOLERANCE * total) for total, most, number in days)
+    days = [of_day for of_day in day_sums.values() if of_day[0] and of_day[2] > _MIN_OTHERS]
+    equal = sum(abs(2 * most - total) <= max(number, _TOTAL_TOLERANCE * total) for total, most, number, _ in days)
     return equal > 1 and equal >= _TOTAL_SHARE * len(days)
+
+
+def has_total_beside(member_days: Sequence[Ints], households: int) -> bool:
+    """Return whether one household has the sum of all others but one, the same one on nearly all days.
+
+    >>> days = [np.array([[0, 1, 2, 3, 4], [day] * 5, [48] * 5, [40, 50, 60, 150, 30 + day]]) for day in range(4)]
+    >>> has_total_beside(days, 5), has_total_beside([day + np.array([[0], [0], [0], [20]]) for day in days], 5)
+    (True, False)
+    """
+    equal, number = np.zeros(households, np.int64), 0
+    for household, day, _, energy in member_days:
+        days, index, counts = np.unique(day, return_inverse=True, return_counts=True)
+        largest = np.zeros(len(days), np.int64)
+        np.maximum.at(largest, index, energy)
+        total = np.bincount(index, energy, len(days))
+        tolerance, is_counted = np.maximum(counts, _TOTAL_TOLERANCE * total), counts > _MIN_OTHERS
+        # the largest is the total, and this household is no meter; or the reverse
+        for expected in (total - 2 * largest, (total - largest) / 2):
+            is_equal = (is_counted & (expected > tolerance))[index]
+            is_equal &= np.abs(energy - expected[index]) <= tolerance[index]
+            equal += np.bincount(household[is_equal], minlength=households)
+        number += int(is_counted.sum())
+    return bool(equal.max() > 1 and equal.max() >= _TOTAL_SHARE * number)
+
+
+def days_in_another_unit(day_sums: DaySums) -> list[date]:
+    """Return the days on which households use 250 times less or more than on others, from one day to the next.
+
+    >>> days_in_another_unit({day: (9 if day == 3 else 9000, 2, 20, 0) for day in range(9)})
+    [datetime.date(1970, 1, 4)]
+    """
+    means = {day: total / n for day, (total, _, n, _) in sorted(day_sums.items()) if total > 0 and n >= _MIN_COMPARED}
+    logs, limit = np.log([*means.values()]), math.log(_UNITS_APART)
+    if not (np.abs(np.diff(logs)) >= limit).any():
+        return []
+    apart = np.abs(logs - np.sort(logs)[len(logs) // 2]) >= limit
+    return [date_of_day(day) for day, is_apart in zip(means, apart.tolist(), strict=True) if is_apart]
 
 
 def find_in_conflicts(
@@ -365,8 +428,8 @@ def _add_facts(results: Sequence[HouseholdFacts]) -> HouseholdFacts:
     )
 
 
-def _add_sums(sums: tuple[int, int, int], further: tuple[int, int, int]) -> tuple[int, int, int]:
-    return sums[0] + further[0], max(sums[1], further[1]), sums[2] + further[2]
+def _add_sums(sums: tuple[int, int, int, int], further: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    return sums[0] + further[0], max(sums[1], further[1]), sums[2] + further[2], sums[3] + further[3]
 
 
 def add_touched(results: Sequence[Mapping[FindingName, Touched]]) -> dict[FindingName, Touched]:
@@ -422,8 +485,10 @@ class InputFacts(HouseholdFacts):
 
     `rejected` counts rows by reason, except rows without a reading, duplicates, conflicting and corrected rows and
     categories that are not requested. `rejecting_files` lose more than `MAX_REJECTED_SHARE` of their rows. `unreadable`
-    has one line per file that was rejected as a whole, with the reason. `roster` are households on the roster,
-    `conflicts` the days that lose a reading; `touched` includes what rejected rows and samples touch.
+    has one line per file that was rejected as a whole, with the reason. `superseded` has files with rows that files
+    later in the order correct: name, number of rows, name of the one that it seems to correct, or "". `roster` are
+    households on the roster, `conflicts` the days that lose a reading; `touched` includes what rejected rows and
+    samples touch.
     """
 
     files: int
@@ -433,6 +498,7 @@ class InputFacts(HouseholdFacts):
     empty_files: tuple[str, ...]
     unreadable: tuple[str, ...]
     rejecting_files: tuple[RejectingFile, ...]
+    superseded: tuple[tuple[str, int, str], ...]
     roster: int
     coverage: Mapping[date, DayCoverage]
 
@@ -440,6 +506,12 @@ class InputFacts(HouseholdFacts):
     def rejected_share(self) -> float:
         """Return the rejected share of the rows that should contain a reading."""
         return sum(self.rejected.values()) / self.counted_rows if self.counted_rows else 0.0
+
+    @property
+    def zero_days(self) -> dict[date, tuple[int, int]]:
+        """Return the due days on which most households with a reading have 0 kWh: their number, and that of all."""
+        zeros = {day: self.day_sums.get(day_number(day), (0, 0, 0, 0))[:1:-1] for day in self.coverage}
+        return {day: (of_zero, number) for day, (of_zero, number) in zeros.items() if 2 * of_zero > number}
 
     @property
     def absent_days(self) -> tuple[date, ...]:
@@ -507,7 +579,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         sampled_days["numbers"] = _in_proportion(of_households, 1.0)
     for contradicts in (_repeated_once, _of_another_clock):
         if of_clock := contradicts(store, delivery, days, roster, by):
-            touched = add_touched([touched, {"clock": of_clock}])
+            touched["clock"] = touched.get("clock", Touched()) | of_clock
     conflicts = {day: lost for day, lost in sorted(of_households.conflicts.items()) if lost.lost}
     own = {"conflicts": conflicts, "touched": touched | sampled_days}
     return InputFacts(
@@ -519,6 +591,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         empty_files=tuple(of.name for of in filter(None, map(store.manifest, delivery.contents)) if of.rows_read == 0),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
+        superseded=_superseded(store, delivery, delivery.contents if all_days else delivery.fresh),
         roster=len(roster.rows.ids),
         coverage=_coverage(days, sums),
     )
@@ -559,6 +632,10 @@ def in_samples(
         found["marker"] = _part_of(members, roster_days, samples.marked)
     if have_total(day_sums):
         found["total"] = Touched(1, roster_days)
+    if days := days_in_another_unit(day_sums):
+        details = {f"text {count_text(len(days), 'day')} from {days[0]} to {days[-1]}": 1}
+        of_days = _part_of(members, roster_days, len(days) / len(day_sums)).days
+        found["rounded"] = Touched(members, of_days, details=details)
     return found
 
 
@@ -603,6 +680,30 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
     rejected = [(manifest, sum(_lacking(manifest.rejected).values())) for manifest in manifests]
     files = [RejectingFile(manifest.name, number, manifest.rows_kept + number) for manifest, number in rejected]
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
+
+
+def _superseded(store: Store, delivery: Delivery, contents: Sequence[str]) -> tuple[tuple[str, int, str], ...]:
+    """Return these files with superseded rows; a name that begins with that of a later file seems to correct it."""
+    if not delivery.superseded:
+        return ()
+    manifests = map(store.manifest, delivery.contents)
+    names = ["" if manifest is None else manifest.name.rpartition("/")[2] for manifest in manifests]
+    stems = [name_stem(name) if store.order.criterion == "name" else "" for name in names]
+    wanted, found = delivery.superseded.keys() & contents, []
+    for i, (content, name) in enumerate(zip(delivery.contents, names, strict=True)):
+        if content in wanted:
+            later = (names[k] for k in range(i + 1, len(names)) if stems[k] and name.startswith(stems[k]))
+            found.append((name, delivery.superseded[content], next(later, "")))
+    return tuple(found)
+
+
+def name_stem(name: str) -> str:
+    """Return the name of a file without its endings.
+
+    >>> name_stem("2013.01.csv.gz")
+    '2013.01'
+    """
+    return re.sub(r"(\.[A-Za-z]\w*)+$", "", name)
 
 
 def _lacking(rejected: Mapping[str, int]) -> dict[str, int]:

@@ -11,6 +11,7 @@ have a decimal point: its number has a mark between thousands.
 from __future__ import annotations
 
 import functools
+import json
 import math
 import re
 from collections import Counter
@@ -84,6 +85,11 @@ class Touched:
         days, details = Counter(self.days) + Counter(further.days), Counter(self.details) + Counter(further.details)
         is_sampled = self.is_sampled or further.is_sampled
         return Touched(self.households + further.households, days, self.rows + further.rows, details, is_sampled)
+
+    def __or__(self, further: Touched) -> Touched:
+        """Return what both touch, if their households are the same ones: the larger numbers."""
+        households, days = max(self.households, further.households), Counter(self.days) | Counter(further.days)
+        return replace(self + further, households=households, days=days)
 
 
 class RosterDays:
@@ -173,7 +179,7 @@ _MAX_TEXTS: Final = 2000
 _WORDS: Final = 2
 _BATCH: Final = 2**18
 _COLUMNS: Final = ["household_id", "day", "slot", "reason", "text"]
-_THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}([,.' \u00a0\u202f])\d{3}(\1\d{3})*([,.]\d+)?")
+_THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}([,.' \u00a0\u202f\u2019])\d{3}(\1\d{3})*([,.]\d+)?")
 _THOUSANDS_AT_END: Final = re.compile(r",[+-]?\d{1,3}(,\d{3})+$")
 _UNIT: Final = re.compile(r"[+-]?\d[\d.,]*[ \u00a0]*([^\d\s.,:/-]+)")
 _DIVIDED: Final = re.compile(r"(^|,)[+-]?\d+,\d+(,|$)")
@@ -394,7 +400,7 @@ def _cause_of_text(
         return "thousands", ","
     for cell in reversed(cells):
         if found := _THOUSANDS.fullmatch(cell):
-            return "thousands", found[1]
+            return "thousands", json.dumps(found[1])[1:-1]
         if found := _UNIT.fullmatch(cell):
             return "text", f'"{escape_text(found[1], 20)}" after the number'
         if (found := _MARK.fullmatch(cell)) and not is_number(cell):

@@ -262,11 +262,12 @@ def check_replaceable(folder: Path, options: OptionValues) -> bool:
 def _roster_rows(
     spans: Mapping[str, tuple[date, date]], newest: date, options: OptionValues
 ) -> Iterator[tuple[str, date, date | None]]:
-    """Yield the rows of a roster; of a live series those that reach the last week of the files have no end."""
-    is_live = options.get(_MODE) == quoted("live")
+    """Yield the rows of a roster; those that reach the last week of the files have no end if the series goes on."""
+    is_later = options.get(("schedule", "last_day"), "").strip('"') > f"{newest}"
+    goes_on = options.get(_MODE) == quoted("live") or (options.get(_MODE) == quoted("rehearsal") and is_later)
     for household in sorted(spans):
         first, last = spans[household]
-        yield household, first, None if is_live and last > newest - timedelta(days=_LAST_WEEK) else last
+        yield household, first, None if goes_on and last > newest - timedelta(days=_LAST_WEEK) else last
 
 
 def _first_readings(patterns: Sequence[str], drafted: RunFileDraft, folder: Path) -> tuple[FirstReading, ...]:
@@ -360,10 +361,10 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, Lo
     for source in sources:
         if not filesystem.is_parquet(source.location) and (lines := _first_lines(source, options)[1]):
             raise _no_header_error(source, lines)
-    name, layout = next(iter(LAYOUTS.items()))
     for source in sources:
-        read_header(source, layout)  # raises the error about a file that is no text
-    return name, None
+        read_header(source, next(iter(LAYOUTS.values())))  # raises the error about a file that is no text
+    problem = "the input files are empty. Deliver the readings, or correct the paths"
+    raise InputError(problem, private=f"{sources[0].location}: {problem}")
 
 
 def _no_header_error(source: InputFile, lines: Sequence[str]) -> InputError:

@@ -229,7 +229,9 @@ def _check_columns(names: Sequence[str], given: Mapping[str, Any]) -> None:
         flags = ", ".join(f"{FLAGS[TABLE, key]} {escape_text(name) or quoted(name)}" for key, name in wrong)
         is_duplicate = any(name in names for _, name in wrong)
         problem = "the header has that column more than once" if is_duplicate else "not a column of the header"
-        message = f"{flags}: {problem}. Give one of its columns"
+        message = (
+            f"{flags}: {problem}. Give {'each column a name of its own' if is_duplicate else 'one of its columns'}"
+        )
         columns = ", ".join(quoted(escape_text(name, 40)) for name in dict.fromkeys(names))
         raise InputError(message, private=f"{message}: {columns}")
 

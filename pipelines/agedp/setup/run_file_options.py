@@ -223,4 +223,6 @@ def quoted(text: str) -> str:
     "incoming/*.csv"
     """
     encodable = text.encode("utf-8", "replace").decode()  # no lone surrogates: names of files need not be UTF-8
-    return json.dumps(encodable, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return re.sub(
+        "[\x7f\u00a0\u202f]", lambda found: f"\\u{ord(found[0]):04x}", json.dumps(encodable, ensure_ascii=False)
+    )

@@ -190,9 +190,9 @@ def clock_time(cell: str, time_format: str) -> datetime | None:
 # --------------------------------------------------------------------------------------------------
 
 NUMBER: Final = re.compile(
-    r"[+-]?(?=[.,]?\d)(?:\d+|\d{1,3}(?:([ '.,\u00a0])\d{3})(?:\1\d{3})*)?(?:([.,])\d*)?(?:[eE][+-]?\d+)?"
+    r"[+-]?(?=[.,]?\d)(?:\d+|\d{1,3}(?:([ '.,\u00a0\u202f\u2019])\d{3})(?:\1\d{3})*)?(?:([.,])\d*)?(?:[eE][+-]?\d+)?"
 )
-_THOUSANDS: Final = " '\u00a0"
+_THOUSANDS: Final = " '\u00a0\u202f\u2019"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def marks_of(cells: Iterable[str]) -> NumberMarks:
     [True, False, False]
     """
     numbers = [cell.lstrip("+-") for cell in cells if NUMBER.fullmatch(cell)]
-    marked = [[mark for mark in number if mark in ".,'\u00a0 "] for number in numbers]
+    marked = [[mark for mark in number if mark in ".," + _THOUSANDS] for number in numbers]
     groups = {marks[0] for marks in marked if len(marks) > 1 or (marks and marks[0] in _THOUSANDS)}
     decimals = {marks[-1] for marks in marked if marks and marks[-1] not in groups and len(set(marks)) > 1}
     single = [number for number, marks in zip(numbers, marked, strict=True) if len(marks) == 1 and marks[0] in ".,"]

@@ -55,7 +55,7 @@ from agedp_data.datasets.filesystem import Chunk, read_lines, split_into_chunks
 from agedp_data.datasets.parquet_parsing import FLOAT_IDS, FLOAT_IDS_REMEDY
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.timestamps import tzdata_version
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, NamedColumns, ReadingRules
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, NamedColumns, ReadingRules, RejectionReason
 from agedp_data.errors import PreflightFailed, UnreadableFile
 
 if TYPE_CHECKING:
@@ -203,6 +203,9 @@ def ingest(
         ),
         unreadable=tuple(error.private for error in unreadable.values()),
         warnings=warnings,
+        superseded={
+            of: rows for of, counts in rejected.items() if (rows := counts.get(RejectionReason.SUPERSEDED.words))
+        },
     )
 
 

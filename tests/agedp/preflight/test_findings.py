@@ -115,6 +115,19 @@ REFUSED: dict[str, tuple[Line, FindingName, int, str]] = {  # lines, finding, ho
     "a comma between thousands": (
         text(lambda wh: f'"{wh:,}"' if wh >= 1000 else f"{wh}"), "thousands", 80, 'thousands = ","',
     ),
+    "a narrow no-break space between thousands": (
+        text(lambda wh: f"{wh:,}".replace(",", "\u202f")), "thousands", 80, r'thousands = "\u202f"',
+    ),
+    "a day in thousandths of the unit": (
+        lambda home, at, wh: sound(home, at, wh / 1000 if at.day == 9 else wh),
+        "rounded", 20, "(1 day from 2024-01-09 to 2024-01-09)",
+    ),
+    "the sum of eighteen homes beside a temperature": (
+        lambda home, at, _: sound(home, at, (
+            9000 if home == 19 else part(home, at) if home < 18 else sum(part(n, at) for n in range(18))
+        )),
+        "total", 80, "the sum of those of all others",
+    ),
     "net metering": (of_home(6, text(lambda wh: kwh(-wh))), "negative", 24, 'negative = "zero"'),
     "one home out of twenty with 5 minutes": (
         lambda *of: (five_minutes if of[0] == 19 else sound)(*of), "interval", 4, "5 minutes in 1 household",
@@ -395,6 +408,7 @@ def test_a_repeated_hour_that_nobody_repeats_is_refused(tmp_path):
     with pytest.raises(PreflightFailed, match=REFUSED_INPUT) as caught:
         released(tmp_path, file, **zone)
     assert "no household repeats the hour" in caught.value.private
+    assert f"{HOMES} of {HOMES} households, " in caught.value.private
     assert found(tmp_path)["clock"]["number"] == HOMES
     assert released(tmp_path / "sum", file, **zone, repeated="sum") == 3
 
@@ -402,6 +416,12 @@ def test_a_repeated_hour_that_nobody_repeats_is_refused(tmp_path):
 def roster(first: list[int], last: list[int], **groups: list[str]) -> RosterRows:
     names = [f"M{number}" for number in range(len(first))]
     return RosterRows(names, np.arange(len(first)), np.array(first), np.array(last), groups)
+
+
+def test_the_same_households_count_once():
+    """Twelve homes whose clock is wrong in spring, and in autumn: 12 of them, and the days of the longer half year."""
+    both = Touched(12, {"all": 90}, 24, {"skipped": 24}) | Touched(12, {"all": 40, "tariff A": 20}, is_sampled=True)
+    assert both == Touched(12, {"all": 90, "tariff A": 20}, 24, {"skipped": 24}, is_sampled=True)
 
 
 def test_a_group_alone_is_enough_for_a_refusal():
@@ -439,6 +459,15 @@ def test_daily_totals_of_a_register_rise_for_a_fortnight():
     touched = find_in_days([member_days], RosterDays(roster([0, 0], [14, 14]), range(15)), examined)
     assert (touched["registers"].households, touched["registers"].days["all"]) == (1, 15)
     assert touched["interval"].households == 0
+
+
+def test_a_month_of_one_home_in_another_unit_is_named():
+    """60 days from 1970-01-01, 9 kWh a day: in February M0 has 9 Wh, M1 nothing as an empty home, M2 300 Wh."""
+    day, energy = np.tile(np.arange(59), 3), np.full((3, 59), 9000)
+    energy[:, 31:] = [[9], [0], [300]]
+    member_days = np.stack([np.repeat([0, 1, 2], 59), day, np.full(177, 48), energy.ravel()])
+    found = find_in_days([member_days], RosterDays(roster([0] * 3, [58] * 3), range(59)), ExaminedDays())["rounded"]
+    assert (found.households, found.days["all"], found.details) == (1, 28, {"1970-02": 1})
 
 
 def test_households_in_blocks_have_the_findings_of_each_household(monkeypatch):

@@ -223,7 +223,8 @@ def test_the_first_line_of_a_spreadsheet_is_no_header(tmp_path, line, mark):
 @pytest.mark.parametrize(
     ("thousands", "decimal", "cell", "wh"),
     [(",", ".", '"1,234"', 1234), (",", ".", '"1,234,567.5"', 1234568), (".", ",", "1.234", 1234),
-     (".", ",", '"1.234,5"', 1234), (" ", ".", "1 234", 1234), ("'", ".", "1'234", 1234)],
+     (".", ",", '"1.234,5"', 1234), (" ", ".", "1 234", 1234), ("'", ".", "1'234", 1234),
+     ("\u202f", ",", "1\u202f234,5", 1234), ("\u00a0", ",", "12\u00a0345", 12345), ("\u2019", ".", "1\u2019234", 1234)],
 )  # fmt: skip
 def test_thousands_have_a_mark(thousands, decimal, cell, wh):
     keys = {"unit": "Wh", "thousands": thousands, "decimal": decimal, "separator": ";"}
@@ -443,9 +444,17 @@ def test_a_missing_column_is_named_and_the_header_stays_private(header, name, ti
     with pytest.raises(InputError) as caught:
         layout_of("long", LONDON_ENDS).recognise([header])
     wanted = '[input.columns] needs the columns "meter", "at", "kwh"; '
-    assert str(caught.value) == f'{wanted}the header has "{name}" {times} times, not once. Name columns of the header'
+    remedy = "Give each column a name of its own" if times else "Name columns of the header"
+    assert str(caught.value) == f'{wanted}the header has "{name}" {times} times, not once. {remedy}'
     found = ", ".join(f'"{each}"' for each in header.split(",") if header)
     assert caught.value.private == f"{caught.value}; columns found: {found}"
+
+
+def test_a_household_with_two_columns_is_named_in_private():
+    with pytest.raises(InputError) as caught:
+        layout_of("long", columns(household="*", energy="*")).recognise(["at,M1,M2,M1,M3"])
+    assert "the header has 4, some of them twice" in str(caught.value)
+    assert caught.value.private == f"{caught.value}: M1. Give each column a name of its own, or ignore it"
 
 
 def test_an_iso_timestamp_with_an_offset_is_an_instant():
