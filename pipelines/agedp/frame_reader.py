@@ -12,7 +12,7 @@ from datetime import date
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,7 @@ from agedp_data.parameters import FindingName
 from agedp_data.roster import ALL, Roster, RosterRows
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pandas as pd
 
 _HALF_HOUR_NS: Final = 1800 * 10**9
@@ -71,9 +72,26 @@ _OPEN: list[Workspace] = []
 """Stores behind Dask data frames; they last as long as the process."""
 
 
+class _Words(TypedDict, total=False):
+    """Keywords of `read` for type checkers; its docstring says what they mean."""
+
+    dataset: str | None
+    columns: Mapping[str, Any] | None
+    interval_minutes: int | None
+    households: Collection[str] | None
+    days: tuple[date | str, date | str] | None
+    read_off: Sequence[str] | None
+
+
+@overload
+def read(files: Files | Any, *, as_dask: Literal[True], **words: Unpack[_Words]) -> dd.DataFrame: ...  # noqa: ANN401
+@overload
+def read(files: Files | Any, *, as_dask: Literal[False] = False, **words: Unpack[_Words]) -> pd.DataFrame: ...  # noqa: ANN401
+@overload
+def read(files: Files | Any, *, as_dask: bool, **words: Unpack[_Words]) -> pd.DataFrame | dd.DataFrame: ...  # noqa: ANN401
 @python_words()
 def read(  # noqa: PLR0913  (how the rows are read, and which are returned)
-    files: Files | Any,  # noqa: ANN401  (or any table)
+    files: Files | Any,
     *,
     dataset: str | None = None,
     columns: Mapping[str, Any] | None = None,
