@@ -18,6 +18,7 @@ from pydantic import PlainValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from agedp_data.amendment_rules import Rule
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
@@ -166,7 +167,9 @@ def _keys(sections: tuple[type[Section], ...], keys: Iterable[str]) -> Iterator[
         fields = [section.model_fields[key] for section in sections]
         default = next((_default(field) for field in fields if not field.is_required()), "**must**")
         values = ", ".join(text for text in (_values(fields[0]), default) if text)
-        free = " *Free.*" if FREE in fields[0].metadata or first_section in _FREE_SECTIONS else ""
+        rules = fields[0].metadata
+        is_amended = any(isinstance(rule, Rule) for rule in rules)
+        free = " *Free.*" if FREE in rules or (first_section in _FREE_SECTIONS and not is_amended) else ""
         yield f"* `{key}` ({values}): {without_emphasis(key_meaning(first_section, key))}{free}"
     yield ""
 
