@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import textwrap
 import types
@@ -204,9 +205,17 @@ def _written(value: object) -> str:
 def _values(field: FieldInfo) -> str:
     """Return the values of a key as text."""
     if get_origin(field.annotation) is Literal:
-        items = (str(item).replace("\t", "\\t") for item in get_args(field.annotation))
-        return ", ".join(f'`"{item}"`' for item in items)
+        return _words(field.annotation)
     return _validator_text(field.metadata) or _annotation_text(field.annotation, _bounds(field.metadata))
+
+
+def _words(annotation: Any) -> str:  # noqa: ANN401  (a Literal)
+    """Return the values of a Literal as a run file has them.
+
+    >>> _words(Literal[5, "day"])
+    '`5`, `"day"`'
+    """
+    return ", ".join(f"`{json.dumps(value, ensure_ascii=False)}`" for value in get_args(annotation))
 
 
 def _validator_text(metadata: Iterable[Any]) -> str:
@@ -228,7 +237,7 @@ def _annotation_text(annotation: Any, bounds: tuple[str, str] = ("", "")) -> str
     if origin in (Union, types.UnionType):
         return ", or ".join(_annotation_text(part, bounds) for part in parts if part is not type(None))
     if origin is Literal:
-        return ", ".join(f'`"{part}"`' for part in parts)
+        return _words(annotation)
     if origin is tuple:
         return f"list of {_annotation_text(parts[0])}"
     low, high = bounds
