@@ -26,7 +26,7 @@ def _restore(kind: type[AgedpError], public: str, private: str) -> AgedpError:
 
 
 class InputError(AgedpError):
-    """An input file or roster that cannot be parsed; nothing was drawn. The user corrects or replaces the file.
+    """A file or folder that cannot be parsed, read or written. The user corrects or replaces it.
 
     Names of files are in the private text only; the public text has labels such as "input 12 of 40".
     """

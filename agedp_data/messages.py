@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
+
+from agedp_data.errors import AgedpError
 
 
 def escape_text(text: str, longest: int | None = None) -> str:
@@ -227,6 +229,21 @@ def percent_text(part: float) -> str:
     ('9.8 %', '1000 %')
     """
     return f"{Decimal(f'{100 * part:.2g}'):f} %"
+
+
+def check_one_of(name: str, value: object, known: Collection[str], error: type[AgedpError]) -> None:
+    """Refuse a word that is none of the known ones, in the syntax of a run file or, of an `--option`, of a command.
+
+    Raises:
+        AgedpError: of the given class.
+
+    >>> check_one_of("step", "hour", ["half-hour", "day"], AgedpError)
+    Traceback (most recent call last):
+    agedp_data.errors.AgedpError: step = "hour": must be one of "half-hour", "day"
+    """
+    if value not in known:
+        sign, text = (" ", str) if name.startswith("--") else (" = ", format_value)
+        raise error(f"{name}{sign}{text(value)}: must be one of {', '.join(map(text, known))}")
 
 
 def suggest_file(path: Path) -> str:

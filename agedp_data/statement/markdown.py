@@ -39,7 +39,13 @@ from agedp_data.statement import note_texts
 from agedp_data.statement.datapackage import table_dictionary
 from agedp_data.statement.document import PERIOD_WORDS, StatedAccuracy, StatedBound, StatedContract, Statement
 from agedp_data.statement.note_texts import INFINITE, WORDS, aside, is_useless_factor, short_factor, short_number
-from agedp_data.statement.span_errors import SeriesNoise, purpose, stated_noises
+from agedp_data.statement.span_errors import (
+    SeriesNoise,
+    purpose,
+    purpose_beyond_rows,
+    smoothed_days,
+    stated_noises,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -283,7 +289,8 @@ def _covered(entry: StatedAccuracy, statement: Statement) -> tuple[date, ...]:
 def _purpose(noises: Sequence[SeriesNoise], statement: Statement) -> Iterator[str]:
     """Yield for what the release is fit, for what rough: the shortest such span of any series."""
     errors = [error for noise in noises for error in noise.errors()]
-    useful, purposes = purpose(errors), {noise.label: purpose([*noise.errors()]) for noise in noises}
+    useful = purpose(errors) or purpose_beyond_rows(noises)
+    purposes = {noise.label: purpose([*noise.errors()]) or purpose_beyond_rows([noise]) for noise in noises}
     if errors and not useful:
         useful = "of no use: no span is fit or rough"
     elif 1 < len(noises) <= _MOST_PURPOSES and not all(purposes.values()):
@@ -291,7 +298,7 @@ def _purpose(noises: Sequence[SeriesNoise], statement: Statement) -> Iterator[st
         yield f"By the yardstick below, {'; '.join(text for _, text in of_each)}."
         return
     elif any(error.span == "day" for error in errors) and not re.search(r"\bdays\b", useful):
-        useful += ", of no use for single days"
+        useful += f", {smoothed_days(noises) or 'of no use for single days'}"
     if errors:
         newest = " the newest values are" if len(statement.versions) > 1 else ""
         text = f"by the yardstick below,{newest} {useful}" if newest else f"{useful}, by the yardstick below"

@@ -11,6 +11,8 @@ Decisions:
 
 * The interval covers the noise only, which is exact for rows of one scale (`consistency.sum_interval`); what the clamp
   cuts is named beside it. Of several groups the one with the most noise counts.
+* What is of no use as it is may be of use as `agedp smooth` estimates it, or over the whole period: a verdict counts
+  both; statement and report do where single days, or all spans, are of no use. Their tables of errors show neither.
 * The noise of a statement is that of the newest row of a series. Its 95 % interval is all that a statement tells: of
   a Laplace law 5 of 100 draws exceed log(20) times its scale.
 * The layers of a mean are judged by their sum. A profile is judged by the yardstick's half-hour, a count by the mean
@@ -22,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -31,6 +33,7 @@ from agedp_data import yardstick
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.epsilon import rounded_up
 from agedp_data.series.consistency import sum_interval
+from agedp_data.series.mean import is_daily_mean
 from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import mean_name
 from agedp_data.statement.document import StatedAccuracy, Statement
@@ -134,16 +137,23 @@ class SeriesNoise:
         return 0.0 if self.clamp_kwh is None else yardstick.worst_month_kwh(self.clamp_kwh)
 
     def errors(self) -> Iterator[SpanError]:
-        """Yield the error of each span, the shortest first."""
-        largest, cut_kwh = max(self.scales), self.cut.energy * self.mean
+        """Yield the error of each span of the rows as they are, the shortest first, without the whole period."""
+        return (self._error(span) for span in self.spans if span != WHOLE)
+
+    def all_errors(self) -> Iterator[SpanError]:
+        """Yield those errors, that of the whole period, and of single days the one after smoothing if it is less."""
+        for span in self.spans:
+            error, smoothed = self._error(span), self._smoothed() if span == "day" else None
+            if smoothed is not None and smoothed < error.half_width:
+                error = replace(error, half_width=smoothed, is_smoothed=True)
+            yield error
+
+    def _error(self, span: str) -> SpanError:
+        largest, count = max(self.scales), self.spans[span]
         ratios = tuple(round(scale / largest, 9) for scale in self.scales if largest)
-        for span, count in self.spans.items():
-            half_width, is_smoothed = largest * (_unit_half_width(ratios, count) if ratios else 0), False
-            smoothed = self._smoothed() if span == "day" else None
-            if smoothed is not None and smoothed < half_width:
-                half_width, is_smoothed = smoothed, True
-            days = count * self.row_days
-            yield SpanError(self.label, span, days, half_width, self.mean, self.unit, is_smoothed, cut_kwh)
+        half_width = largest * (_unit_half_width(ratios, count) if ratios else 0)
+        days, cut_kwh = count * self.row_days, self.cut.energy * self.mean
+        return SpanError(self.label, span, days, half_width, self.mean, self.unit, cut_kwh=cut_kwh)
 
     def _smoothed(self) -> float | None:
         """Return the half-width of the 90 % interval of a smoothed day by the yardstick, None where none is known."""
@@ -174,13 +184,33 @@ def purpose(errors: Sequence[SpanError]) -> str:
     return ", ".join(error.purpose for error in dict.fromkeys(of_use))
 
 
-def span_counts(row_days: int, rows: int) -> dict[str, int]:
-    """Return the number of rows of each span that so many rows contain, the shortest first.
+def smoothed_days(noises: Iterable[SeriesNoise]) -> str:
+    """Return what single days of no use are fit for after smoothing, "" for nothing."""
+    best = shortest((error for noise in noises for error in noise.all_errors() if error.is_smoothed), "fit", "rough")
+    return f"{best.grade} for days smoothed by `agedp smooth`" if best else ""
 
-    >>> span_counts(1, 40), span_counts(30, 13)
+
+def purpose_beyond_rows(noises: Iterable[SeriesNoise]) -> str:
+    """Return what series are fit for after smoothing or over the whole period, with its error; "" for nothing."""
+    errors = [error for noise in noises for error in noise.all_errors()]
+    best = shortest(errors, "fit", "rough")
+    return f"{purpose(errors)}: {best.text.partition(' for ')[0]}" if best else ""
+
+
+def span_counts(row_days: int, rows: int) -> dict[str, int]:
+    """Return the number of rows of each span that so many rows contain, the shortest first; twelve months are a year.
+
+    >>> span_counts(1, 40), span_counts(30, 12)
     ({'day': 1, 'week': 7, 'month': 30}, {'month': 1, 'year': 12})
     """
-    return {span: length // row_days for span, length in SPANS.items() if row_days <= length <= row_days * rows}
+    return {span: length // row_days for span, length in SPANS.items() if row_days <= length < row_days * (rows + 1)}
+
+
+def can_smooth(layers: Sequence[AnySeries]) -> bool:
+    """Return whether the yardstick knows the error of the smoothed days of a mean: without layers, or with its own."""
+    means = [series for series in layers if is_daily_mean(series)]
+    clamps = [(series.above_wh / 1000, series.clamp_wh / 1000) for series in means]
+    return len(means) == len(layers) and (len(means) == 1 or clamps == [of[:2] for of in yardstick.layers()])
 
 
 def usual_kwh(series: AnySeries, interval_minutes: int) -> float:
@@ -210,5 +240,9 @@ def _stated_noise(label: str, entries: Sequence[StatedAccuracy], statement: Stat
     else:
         mean = entries[0].households / max(1, len(statement.contract.series[entries[0].series].bins_kwh or ()) - 1)
     scales = tuple(float(entry.within) / _SCALES_OF_95 for entry in entries)
-    spans = span_counts(row_days, max(1, statement.days.released // row_days))
-    return SeriesNoise(label, scales, spans, row_days, mean, unit, None, clamp_kwh)
+    rows, schedule = max(1, statement.days.released // row_days), statement.contract.terms.schedule
+    spans = span_counts(row_days, rows) | ({} if schedule.last_day is None else {WHOLE: rows})
+    smoothed_days = None
+    if can_smooth(layers) and rows >= yardstick.SHORTEST_SMOOTHED:
+        smoothed_days = 0 if schedule.mode == "live" else rows
+    return SeriesNoise(label, scales, spans, row_days, mean, unit, smoothed_days, clamp_kwh)

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from agedp.setup.run_file_options import quoted
+from agedp_data.amendment_rules import Rule
 from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
@@ -167,7 +168,9 @@ def _keys(sections: tuple[type[Section], ...], keys: Iterable[str]) -> Iterator[
         fields = [section.model_fields[key] for section in sections]
         default = next((_default(field) for field in fields if not field.is_required()), "**must**")
         values = ", ".join(text for text in (_values(fields[0]), default) if text)
-        free = " *Free.*" if FREE in fields[0].metadata or first_section in _FREE_SECTIONS else ""
+        rules = fields[0].metadata
+        is_amended = any(isinstance(rule, Rule) for rule in rules)
+        free = " *Free.*" if FREE in rules or (first_section in _FREE_SECTIONS and not is_amended) else ""
         yield f"* `{key}` ({values}): {without_emphasis(key_meaning(first_section, key))}{free}"
     yield ""
 
@@ -202,8 +205,17 @@ def _written(value: object) -> str:
 def _values(field: FieldInfo) -> str:
     """Return the values of a key as text."""
     if get_origin(field.annotation) is Literal:
-        return ", ".join(f"`{quoted(str(item))}`" for item in get_args(field.annotation))
+        return _words(field.annotation)
     return _validator_text(field.metadata) or _annotation_text(field.annotation, _bounds(field.metadata))
+
+
+def _words(annotation: Any) -> str:  # noqa: ANN401  (a Literal)
+    """Return the values of a Literal as a run file has them.
+
+    >>> _words(Literal[5, "day"])
+    '`5`, `"day"`'
+    """
+    return ", ".join(f"`{quoted(value) if isinstance(value, str) else value}`" for value in get_args(annotation))
 
 
 def _validator_text(metadata: Iterable[Any]) -> str:
@@ -225,7 +237,7 @@ def _annotation_text(annotation: Any, bounds: tuple[str, str] = ("", "")) -> str
     if origin in (Union, types.UnionType):
         return ", or ".join(_annotation_text(part, bounds) for part in parts if part is not type(None))
     if origin is Literal:
-        return ", ".join(f'`"{part}"`' for part in parts)
+        return _words(annotation)
     if origin is tuple:
         return f"list of {_annotation_text(parts[0])}"
     low, high = bounds

@@ -35,7 +35,7 @@ from agedp_data.errors import ChainError, InputError
 from agedp_data.markov import mixing, transitions
 from agedp_data.markov.memory_check import markov_goodness_of_fit
 from agedp_data.markov.mixing import reversible_fit_bound
-from agedp_data.messages import format_value
+from agedp_data.messages import check_one_of, format_value
 from agedp_data.parameters import FindingName
 
 if TYPE_CHECKING:
@@ -159,11 +159,6 @@ def read_period(readings: Any, step: Step) -> PeriodInMemory:  # noqa: ANN401
     return PeriodInMemory(layout, replace(readings, household=codes[readings.household]), roster, *ends, step)
 
 
-def _check_word(name: str, word: str, words: tuple[str, ...]) -> None:
-    if word not in words:
-        raise ChainError(f"{name} = {format_value(word)}: must be one of {', '.join(map(format_value, words))}")
-
-
 def quantize(
     readings: Any,  # noqa: ANN401  (any table)
     *,
@@ -203,9 +198,9 @@ def quantize(
     """
     import pandas as pd  # noqa: PLC0415
 
-    _check_word("step", step, get_args(Step))
+    check_one_of("step", step, get_args(Step), ChainError)
     if isinstance(edges, str):
-        _check_word("edges", edges, get_args(OwnEdges))
+        check_one_of("edges", edges, get_args(OwnEdges), ChainError)
     if isinstance(states, bool) or not isinstance(states, int | np.integer) or states < 2:
         raise ChainError(f"states = {format_value(states)}: must be a whole number of at least 2")
     if not isinstance(edges, str) and len(edges) != states - 1:
@@ -424,7 +419,7 @@ def estimate(states: States, *, chain: ChainForm = "homogeneous") -> Chains:
     >>> chains.transition[0].tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
-    _check_word("chain", chain, get_args(ChainForm))
+    check_one_of("chain", chain, get_args(ChainForm), ChainError)
     if chain == "cyclic" and states.step == "day":
         raise ChainError('chain = "cyclic" has a kernel for each half-hour of the day; it needs step = "half-hour"')
     counted = count_transitions(states, n_phases=SLOTS if chain == "cyclic" else 1)

@@ -12,7 +12,7 @@ from datetime import date
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +61,7 @@ from agedp_data.errors import InputError
 from agedp_data.roster import ALL, Roster, RosterRows
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pandas as pd
 
 _HALF_HOUR_NS: Final = 1800 * 10**9
@@ -70,9 +71,26 @@ _OPEN: list[Workspace] = []
 """Stores behind Dask data frames; they last as long as the process."""
 
 
+class _Words(TypedDict, total=False):
+    """Keywords of `read` for type checkers; its docstring says what they mean."""
+
+    dataset: str | None
+    columns: Mapping[str, Any] | None
+    interval_minutes: int | None
+    households: Collection[str] | None
+    days: tuple[date | str, date | str] | None
+    read_off: Sequence[str] | None
+
+
+@overload
+def read(files: Files | Any, *, as_dask: Literal[True], **words: Unpack[_Words]) -> dd.DataFrame: ...  # noqa: ANN401
+@overload
+def read(files: Files | Any, *, as_dask: Literal[False] = False, **words: Unpack[_Words]) -> pd.DataFrame: ...  # noqa: ANN401
+@overload
+def read(files: Files | Any, *, as_dask: bool, **words: Unpack[_Words]) -> pd.DataFrame | dd.DataFrame: ...  # noqa: ANN401
 @python_words()
 def read(  # noqa: PLR0913  (how the rows are read, and which are returned)
-    files: Files | Any,  # noqa: ANN401  (or any table)
+    files: Files | Any,
     *,
     dataset: str | None = None,
     columns: Mapping[str, Any] | None = None,
@@ -81,7 +99,7 @@ def read(  # noqa: PLR0913  (how the rows are read, and which are returned)
     days: tuple[date | str, date | str] | None = None,
     as_dask: bool = False,
     read_off: Sequence[str] | None = None,
-) -> pd.DataFrame:
+) -> pd.DataFrame | dd.DataFrame:
     """Return the readings of files or of a table: household_id, interval_start, energy_wh, sorted by both keys.
 
     Use it first: every other function takes what it returns. Every row is kept, or rejected for a reason:
@@ -130,8 +148,7 @@ def read(  # noqa: PLR0913  (how the rows are read, and which are returned)
     )
     wanted = _wanted(households, days)
     if as_dask or workspace_module.is_dask(files):
-        dask_frame: pd.DataFrame = _dask_frame(files, layout, wanted)
-        return dask_frame
+        return _dask_frame(files, layout, wanted)
     store = Store(Path("unused"), layout.dataset, layout.rules)
     parsed = wanted.select_parsed(parse(files, store))
     frame = _frame(parsed.readings, store.layout, {"rows": parsed.account, **layout.notes})
@@ -699,7 +716,7 @@ def instants(time: Integers, layout: Layout) -> pa.Array:
     return pa.array(by_time[time], pa.timestamp("ns", layout.day_zone))
 
 
-def _dask_frame(files: Any, layout: InputLayout, wanted: _Wanted) -> Any:  # noqa: ANN401
+def _dask_frame(files: Any, layout: InputLayout, wanted: _Wanted) -> dd.DataFrame:  # noqa: ANN401
     """Return a Dask data frame whose partitions are the months of a temporary store."""
     try:
         import dask.dataframe as dd  # noqa: PLC0415
@@ -727,7 +744,7 @@ def _dask_frame(files: Any, layout: InputLayout, wanted: _Wanted) -> Any:  # noq
     if not months:
         raise InputError("readings: no row has a reading, so there is no month; agedp.findings says why")
     empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout, layout.notes)
-    frame = dd.from_map(load, months, meta=empty)
+    frame: dd.DataFrame = dd.from_map(load, months, meta=empty)
     rejected = dict(delivery.rejected)
     frame.attrs = empty.attrs | {"rows": {"read": delivery.rows_read, "kept": delivery.rows_kept, "rejected": rejected}}
     found = _judged_store(store, delivery, sources, wanted, engine)

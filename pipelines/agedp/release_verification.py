@@ -88,7 +88,7 @@ _ADVICE: Final = "Ask for the release again."
 _UNRECORDED: Final = (
     "the ledger rows with the data holder's ledger",
     "title, source, licence and contact",
-    "notes on the roster's origin, the ledger and the accounts of populations",
+    "notes on the roster's origin, the input's check, the ledger and the accounts of populations",
     "other populations of the ledger",
     "bounds that [compare] asked for and that are left out",
 )

@@ -207,12 +207,13 @@ class DueDay:
 class DueDays:
     """The days to publish now, oldest first, and the waiting days: due, but without their delivery's marker.
 
-    `notices` are public lines that are shown before the draw: the verdict on a first release; `purpose` is what that
-    release is fit for.
+    `has_begun` tells whether a row of the population was released before. `notices` are public lines that are shown
+    before the draw: the verdict on a first release; `purpose` is what that release is fit for.
     """
 
     due: tuple[DueDay, ...]
     waiting: tuple[date, ...] = ()
+    has_begun: bool = False
     notices: tuple[str, ...] = ()
     purpose: str = ""
 

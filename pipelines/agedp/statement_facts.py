@@ -35,7 +35,6 @@ from agedp_data.notions.enforcement import spent_bounds
 from agedp_data.notions.notion import Accountant, LossBound, compared_accountants, day_losses
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.spans import span_figures
-from agedp_data.roster import RosterCounts
 from agedp_data.statement.document import ContractVersion, SeriesDays, StatedDraw, Statement, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import NOTES
@@ -91,9 +90,10 @@ UNRECORDED_NOTES: Final = (
     NOTES.taken_over,
     NOTES.temporary_ledger,
     NOTES.roster_from_files,
+    NOTES.unchecked_input,
     NOTES.outside_register,
 )
-"""Notes that follow from no row of a release folder: from the ledger, the roster and the place of a run."""
+"""Notes that follow from no row of a release folder: from the ledger, the roster, a free key and the place of a run."""
 
 
 def statement_facts(
@@ -106,9 +106,14 @@ def statement_facts(
     population = terms.run.population.name
     account = ledger.household_account(population)
     is_complete = account is not None and not account.gaps
+    newest, run = ledger.newest_statement(population), terms.run
+    earlier = () if newest is None else read_statement(newest.claim).notes  # what they say of a first release stays
+    is_unchecked = newest is None and run.schedule.reads_input and run.input.preflight == "report"
+    roster_notes = {NOTES.roster_from_files, *NOTES.several("earlier_roster_notes")}
     unrecorded = {
         NOTES.taken_over: ledger.is_taken_over(),
-        NOTES.roster_from_files: _is_read_off(view.roster, ledger, population),
+        NOTES.roster_from_files: view.roster.read_off or not roster_notes.isdisjoint(earlier),
+        NOTES.unchecked_input: is_unchecked or NOTES.unchecked_input in earlier,
     }
     records = LedgerRecords(
         id=ledger.id,
@@ -327,17 +332,10 @@ def statement_notes(
         NOTES.overlap: (account is None or bool(account.gaps)) and records.other_populations > 0,
         NOTES.outside_register: NOTES.outside_register in records.notes,
         NOTES.unwitnessed: not contracts[-1].terms.requires_witness,
+        NOTES.unchecked_input: NOTES.unchecked_input in records.notes,
     }
     gaps = [_GAPS[gap].format(since=account.since) for gap in account.gaps if gap in _GAPS] if account else []
     return [*(note for note, applies in notes.items() if applies), *gaps]
-
-
-def _is_read_off(roster: RosterCounts, ledger: Ledger, population: str) -> bool:
-    """Return whether a day was released with a roster read off the data; its note stays, whatever roster follows."""
-    newest = filter(None, [ledger.newest_statement(population)])
-    earlier = [read_statement(record.claim) for record in newest]
-    texts = {NOTES.roster_from_files, *NOTES.several("earlier_roster_notes")}
-    return roster.read_off or any(texts & set(statement.notes) for statement in earlier)
 
 
 def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:

@@ -99,6 +99,16 @@ def test_every_figure_of_an_assessment_is_the_statement_s(made):
     assert statement["ledger"]["head"] in text
 
 
+def test_an_assessment_asks_what_an_officer_needs(made):
+    """Articles of the GDPR that an assessment or the record beside it answers, and those of the UK."""
+    text = filled(made, "impact-assessment").text
+    assert cells(text, "date, version")[0].startswith("2013-01-04; ")
+    asked = ("6(1)", "9", "28", "13, 14", "35(2)", "35(9)", "36", "35(11)")
+    assert [article for article in asked if not re.search(rf"\(Articles? {re.escape(article)}\)", text)] == []
+    assert "(Chapter V)" in text
+    assert "UK GDPR" in text
+
+
 @pytest.fixture(scope="module")
 def modelled(houses, tmp_path_factory) -> Any:
     """A house with a model that was estimated from its readings, and one conflict between two files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_overloads
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ import pyarrow.dataset
 import pytest
 
 import agedp
+from agedp import frame_reader
 from agedp.setup.sample import sample
 from agedp_data import mechanisms
 from agedp_data.errors import InputError, PreflightFailed, Refused, RunFileError
@@ -105,6 +106,14 @@ class TestTheSameReadings:
         expected = readings[of_home & local_day.isin([first, last])]
         found = agedp.read(readings, households=[name], days=(first, last))
         pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
+
+
+def test_a_type_checker_sees_the_frame_that_is_returned():
+    seen = [of.__annotations__ for of in get_overloads(frame_reader.read)]
+    pandas, dask = "pd.DataFrame", "dd.DataFrame"
+    expected = {"Literal[True]": dask, "Literal[False]": pandas, "bool": f"{pandas} | {dask}"}
+    assert {of["as_dask"]: of["return"] for of in seen} == expected
+    assert {"files", "as_dask", *frame_reader._Words.__annotations__} == set(inspect.signature(agedp.read).parameters)
 
 
 @pytest.mark.parametrize(

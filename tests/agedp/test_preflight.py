@@ -230,6 +230,20 @@ def test_a_correction_that_its_name_puts_first_is_refused(house):
     assert findings(house)["files"][0] == "warning"
 
 
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_the_statement_says_if_nothing_could_refuse_the_files(house, is_checked):
+    """What holds of the first release is stated ever after, whatever the free key says later."""
+    prepare(house, rows(HOMES, [0, 1]), mode="live", promise=LIVE, days=9)
+    plain, reporting = "[input]\n", '[input]\npreflight = "report"\n'
+    first, later = (plain, reporting) if is_checked else (reporting, plain)
+    for today, edit in ((2, (plain, first)), (3, (first, later))):
+        house.edit(edit)
+        house.run(today=day(today))
+        text = (house.folder / "release" / "STATEMENT.md").read_text()
+        assert text.count('By [input] preflight = "report"') == (not is_checked)
+        house.release.verify()
+
+
 def test_a_new_live_population_must_write_corrections(house):
     key = 'corrections = "set-aside"\n'
     prepare(house, rows(HOMES, [0, 1]), mode="live", promise=LIVE, days=9, edits=[(key, "")])

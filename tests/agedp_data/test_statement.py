@@ -8,6 +8,7 @@ import math
 import re
 import tomllib
 from dataclasses import replace
+from datetime import date, timedelta
 from decimal import Context, Decimal
 from importlib.resources import files
 from itertools import chain
@@ -277,7 +278,8 @@ def test_warnings_follow_from_the_kind_of_model_and_what_is_counted():
         ("1.4", "Fit for days, by the yardstick below."),  # 9.8 %
         ("1.5", "Rough for days, fit for weeks, by the yardstick below."),  # 10.5 % and 4.0 %
         ("7", "Rough for weeks, of no use for single days, by the yardstick below."),  # 49 % and 18.5 %
-        ("10", "Of no use: no span is fit or rough, by the yardstick below."),  # 70 % and 26 %
+        ("9.6", "Rough for the whole period: ±2.63 kWh (24 %), of no use for single days, by the yardstick below."),
+        ("11", "Of no use: no span is fit or rough, by the yardstick below."),  # 77 %, 29 % and, of eight days, 27 %
     ],
 )
 def test_the_words_say_for_which_spans_a_release_is_fit(within, purpose):
@@ -289,6 +291,16 @@ def test_the_words_say_for_which_spans_a_release_is_fit(within, purpose):
     expected = float(within) * math.log(10) / math.log(20)
     assert expected <= float(half_width) <= 1.01 * expected  # three digits, rounded up
     assert 100 * expected / 11.012 <= float(share) <= 1.1 * 100 * expected / 11.012  # two digits, rounded up
+
+
+def test_days_that_smoothing_makes_of_use_are_named_as_in_the_verdict():
+    """Noise of 2.4 kWh a day, of which smoothing leaves 0.879 kWh in 91 days and more: 1.645 times that is 13 %."""
+    days = [str(date(2013, 1, 1) + timedelta(days=i)) for i in range(100)]
+    within = str(round(2.4 / math.sqrt(2) * math.log(20), 6))
+    entry = StatedAccuracy(series="use", day=days[-1], group="Std", households=30, unit="kWh", within=within)
+    for number, of_days in ((100, "rough for days smoothed by `agedp smooth`"), (90, "of no use for single days")):
+        text = words(days=days[:number], accuracy=[entry])
+        assert text.splitlines()[2] == f"* Rough for weeks, fit for months, {of_days}, by the yardstick below."
 
 
 @pytest.mark.parametrize("loss", [1, 10**6, 5 * 10**8, 6_907_755_278, 6_907_755_279, 10**11, 10**15])

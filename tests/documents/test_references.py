@@ -136,3 +136,16 @@ def test_a_formula_of_a_docstring_stands_as_written_and_signs_are_no_markup():
     ]
     lines = ["Sum.", "", ".. math:: \\sum_{i} x_i * y", "    + z_i", "", "A * B"]
     assert list(restructured_text(lines)) == [*lines[:5], "A \\* B"]
+
+
+def test_a_key_that_only_an_amendment_changes_is_not_called_free():
+    line = {key: line for line in run_file_page().splitlines() for key in ("sign", "title") if f"* `{key}`" in line}
+    assert line["title"].endswith("*Free.*")  # `agedp ledger amend` turns `sign` on, and nothing turns it off
+    assert not line["sign"].endswith("*Free.*")
+
+
+def test_the_page_of_clusters_lists_every_task():
+    calls = re.compile(r'\b(?:map_items|map_merge|map_reduce|stream_items)\(\s*"([a-z-]+)"')
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "pipelines" / "agedp").rglob("*.py"))
+    rows = [line for line in (DOCS / "deploy.md").read_text("utf-8").splitlines() if line.startswith("| `agedp-")]
+    assert sorted(re.findall("`agedp-([a-z-]+)`", "\n".join(rows))) == sorted(set(calls.findall(code)))

@@ -362,7 +362,7 @@ class _Design:
     """Clamps of a mean, and the errors of all series under them."""
 
     def __init__(self, clamps: tuple[Decimal, ...], noises: Sequence[SeriesNoise]) -> None:
-        self.clamps, self.errors = clamps, [error for noise in noises for error in noise.errors()]
+        self.clamps, self.errors = clamps, [error for noise in noises for error in noise.all_errors()]
         self.cut = max((noise.cut.energy for noise in noises), default=0.0)
 
     def total_error(self, span: str | None = None) -> float:

@@ -50,8 +50,6 @@ from agedp_data.notions.publication import share_of, total_charge
 from agedp_data.parameters import Acceptance
 from agedp_data.roster import RosterCounts
 from agedp_data.series.layered_mean import series_text
-from agedp_data.series.mean import is_daily_mean
-from agedp_data.series.series import AnySeries
 from agedp_data.series.series_terms import days_of, layers_of, mean_name
 from agedp_data.statement.note_texts import odds_percent
 from agedp_data.statement.span_errors import (
@@ -59,6 +57,7 @@ from agedp_data.statement.span_errors import (
     WHOLE,
     SeriesNoise,
     SpanError,
+    can_smooth,
     purpose,
     shortest,
     span_counts,
@@ -158,7 +157,7 @@ class Verdict:
     @property
     def errors(self) -> tuple[SpanError, ...]:
         """Return the error of each span of each series."""
-        return tuple(error for noise in self.noises for error in noise.errors())
+        return tuple(error for noise in self.noises for error in noise.all_errors())
 
     def best(self) -> SpanError | None:
         """Return the error of the shortest span that is fit or at least rough; of equal ones the smallest."""
@@ -166,7 +165,7 @@ class Verdict:
 
     @property
     def _least_errors(self) -> list[SpanError]:
-        return [error for noise in self.least_noises or self.noises for error in noise.errors()]
+        return [error for noise in self.least_noises or self.noises for error in noise.all_errors()]
 
     @property
     def purpose(self) -> str:
@@ -498,13 +497,6 @@ def _series_noise(
     if series.unit == "kWh" and not series.reads_half_hours:
         clamp_kwh = max(getattr(layer, "clamp_wh", 0) for layer in layers_of_mean) / 1000
     return SeriesNoise(label, scales, counts, row_days, noises[0].mean, series.unit, smoothed_days, clamp_kwh)
-
-
-def can_smooth(layers: Sequence[AnySeries]) -> bool:
-    """Return whether the yardstick knows the error of the smoothed days of a mean: without layers, or with its own."""
-    means = [series for series in layers if is_daily_mean(series)]
-    clamps = [(series.above_wh / 1000, series.clamp_wh / 1000) for series in means]
-    return len(means) == len(layers) and (len(means) == 1 or clamps == [of[:2] for of in yardstick.layers()])
 
 
 def _row_noise(

@@ -582,7 +582,7 @@ class _PromiseSearch:
         released = ["what is released already"] if self.days.view.rows else []
         draws = ["the calibration draws"] if notion.charges else []
         conditions = " and ".join(["these caps", *model, *released, *draws])
-        return f"releases no day: under {conditions} no loss, however small, keeps the figure"
+        return f"releases no day: under {conditions} no loss, however small, keeps the bound"
 
     def _permitted(self, limit: int | None) -> int | None:
         """Return a limit, at most the loss that the caps permit on all requested days: no bound exceeds it."""

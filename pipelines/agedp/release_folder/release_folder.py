@@ -21,7 +21,7 @@ from agedp_data import foreign_files
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger.transfer import LedgerExport, parse_export, parse_months
-from agedp_data.messages import escape_text, suggest_file
+from agedp_data.messages import check_one_of, escape_text, suggest_file
 from agedp_data.series.coverage import COVERAGES
 from agedp_data.series.distribution import DISTRIBUTIONS, QUANTILES
 from agedp_data.series.mean import AVERAGES, AVERAGES_BY, CONSISTENT, LAYERS, PERIOD_RELEASES, Period
@@ -293,8 +293,7 @@ class FolderReader:
         Raises:
             InputError: another period, a release without averages, or files that are missing or damaged.
         """
-        if period not in AVERAGES_BY:
-            raise InputError(f"period = {period!r}: must be one of {', '.join(map(repr, AVERAGES_BY))}")
+        check_one_of("period", period, AVERAGES_BY, InputError)
         return self._derived(AVERAGES_BY[period])
 
     def profiles_by_month(self) -> pd.DataFrame:

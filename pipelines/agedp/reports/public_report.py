@@ -60,7 +60,7 @@ from agedp_data.statement.note_texts import (
     short_number,
     with_delta,
 )
-from agedp_data.statement.span_errors import SeriesNoise, SpanError, purpose, shortest, stated_noises
+from agedp_data.statement.span_errors import WHOLE, SeriesNoise, SpanError, purpose, shortest, stated_noises
 from agedp_data.yardstick import yardstick_name
 
 _TEXTS = TEXTS["public_report"]
@@ -198,16 +198,20 @@ def opening_notes(report: ReportData) -> list[str]:
 def verdict_text(noise: SeriesNoise, *, is_over: bool = False) -> str:
     """Return what a series is fit for: "months ±1.06 kWh; not single days (±5.76 kWh)"."""
     errors = [*noise.errors()]
-    best = shortest(errors, "fit") or shortest(errors, "rough")
+    best = shortest(errors, "fit") or shortest(errors, "rough") or shortest(noise.all_errors(), "fit", "rough")
     if best is None:
         least = min(errors, key=lambda error: error.ratio)
         return f"of no use{'' if is_over else ' yet'}; a {least.span} is ±{_size(least)}, {least.percent} of usual use"
     rough = ", roughly" if best.grade == "rough" else ""
     first = errors[0]
-    hidden = "" if first is best else f"; not single {first.span}s (±{_size(first)})"
-    if first is not best and first.grade:
-        hidden = f"; single {first.span}s roughly (±{_size(first)})"
-    return f"{best.span}s ±{_size(best)}{rough}{hidden}"
+    smoothed = shortest((error for error in noise.all_errors() if error.is_smoothed), "fit", "rough")
+    single = f"not single {first.span}s (±{_size(first)})"
+    if first.grade:
+        single = f"single {first.span}s roughly (±{_size(first)})"
+    elif smoothed not in (None, best):
+        single = f"single days only smoothed (±{_size(smoothed)})"
+    name = f"the {WHOLE}" if best.span == WHOLE else f"{best.span}s{', smoothed,' if best.is_smoothed else ''}"
+    return f"{name} ±{_size(best)}{rough}{'' if first is best else f'; {single}'}"
 
 
 def _size(error: SpanError) -> str:
@@ -286,7 +290,7 @@ def _shown_series(report: ReportData, noises: Sequence[SeriesNoise]) -> Iterator
     labels = {name: series_text(name, report.series(of[-1])) for (_, name), of in rows_of.items()}
     names = _ordered(report, noises, [*dict.fromkeys([*derived, *labels])])
     fit_days = {noise.label for noise in noises if next(noise.errors()).grade == "fit"}
-    useless = {noise.label for noise in noises if not purpose([*noise.errors()])}
+    useless = {noise.label for noise in noises if not purpose([*noise.all_errors()])}
     for name in names:
         by_period, label = derived.get(name), labels.get(name, name) if len(names) > 1 else ""
         of_name = [row for row in report.released.charted if row.series == name and row.state == "skipped"]

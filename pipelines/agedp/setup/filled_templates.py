@@ -120,6 +120,7 @@ def _facts(session: LedgerSession) -> dict[str, str]:
         **{name: _NONE if place is None else _code(place) for name, place in places.items()},
         "inputs": ", ".join(map(_code, run.input.files)) if schedule.reads_input else _NONE,
         "run_command": _code(shlex.join(["agedp", "run", str(run.folder / run.name)])),
+        "today": str(session.run.today),
         "population": _cell(run.population.name),
         "households": f"{len(session.run.roster.rows.ids):,}",
         "groups": ", ".join(map(_code, session.run.roster.counts.groups)) or "no groups",

@@ -39,7 +39,7 @@ from agedp_data.config.model_section import DeclaredModel
 from agedp_data.config.output import FEWEST_HOUSEHOLDS
 from agedp_data.epsilon import exact_text
 from agedp_data.errors import RunFileError
-from agedp_data.messages import percent_text
+from agedp_data.messages import check_one_of, percent_text
 from agedp_data.model import read_model
 from agedp_data.roster import RosterCounts
 
@@ -168,9 +168,8 @@ def _of_notion(options: OptionValues) -> dict[Key, str]:
 
 def _asked(options: OptionValues) -> tuple[Protected, Decimal, Decimal | None]:
     span = json.loads(options[SPAN])
-    protected = next((name for name in PROTECTED if name == span), None)
-    if protected is None:
-        raise RunFileError(f"--protect {span}: must be one of {', '.join(PROTECTED)}")
+    check_one_of("--protect", span, PROTECTED, RunFileError)
+    protected: Protected = span
     if EPSILON not in options:
         raise RunFileError(f"--protect {span} needs --epsilon: the loss about {ABOUT[protected].partition(';')[0]}")
     delta = _number(options, DELTA, "--delta", limit=1) if DELTA in options else None

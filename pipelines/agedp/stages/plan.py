@@ -103,14 +103,13 @@ def plan(session: LedgerSession) -> DueDays:
         RunFileError: a key that a first release needs is missing.
         InputError: the release folder cannot be written.
     """
-    run, has_begun = session.run, session.history.has_begun
-    due_days = find_due_days(session)
+    run, due_days = session.run, find_due_days(session)
     if session.accounts is not None:
         session.accounts.place.open()  # a lost key is refused before the files are read
     if due_days.due:
-        check_corrections_declared(run.run_file, has_begun=has_begun)
-        check_model_accepted(run.run_file, has_begun=has_begun)
-        if not has_begun:
+        check_corrections_declared(run.run_file, has_begun=due_days.has_begun)
+        check_model_accepted(run.run_file, has_begun=due_days.has_begun)
+        if not due_days.has_begun:
             check_enough_households(run.run_file, run.roster.counts, due_days.due)
         if (verdict := find_verdict(session, due_days)) is not None:
             if refusal := verdict_refusal(verdict, session.terms(), run):  # a cause that [promise] accept does not name
@@ -150,7 +149,8 @@ def find_due_days(session: LedgerSession) -> DueDays:
         budget.check_charges_fit(session.terms(), history.rows)
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
     closed = budget.closed_days(history.rows, history.contracts)
-    return list_due_days(run.run_file, run.roster.counts, closed, until=run.until, not_before=newest)
+    due_days = list_due_days(run.run_file, run.roster.counts, closed, until=run.until, not_before=newest)
+    return replace(due_days, has_begun=history.has_begun)
 
 
 def check_corrections_declared(run: RunFile, *, has_begun: bool) -> None:
@@ -203,7 +203,7 @@ def find_verdict(session: LedgerSession, due_days: DueDays) -> Verdict | None:
 
     A running series is never judged, nor is a series that is added to it.
     """
-    if session.history.has_begun or not due_days.due:
+    if due_days.has_begun or not due_days.due:
         return None
     undrawn = frozenset(due_day.day for due_day in due_days.due if not due_day.is_drawn)
     with suppress(ChainError, Refused):  # no loss keeps the promise, or it lacks a model: the release says so

@@ -178,7 +178,7 @@ def test_days_that_are_released_count_and_bind(house):
     assert (own.promised, own.epsilon, own.ahead, own.meets_target) == (True, Decimal("0.2"), Decimal("0.1"), True)
     asked = offers(session, risk=Decimal("0.1"))[1]
     assert not asked["classical", "each day"].meets_target  # no promise undoes what is released
-    assert "no loss, however small, keeps the figure" in asked["w-event", "7 days, even"].reason
+    assert "no loss, however small, keeps the bound" in asked["w-event", "7 days, even"].reason
     even = offers(session, risk=Decimal("0.9"))[1]["w-event", "7 days, even"].series
     assert round(even.losses[0] / 1e9, 6) == 0.1  # four days of .2 left .1 of .9
     assert even.reaches <= 900_000_000

@@ -89,6 +89,18 @@ def test_a_year_has_no_more_than_365_days(days):
     assert (losses.year, losses.whole) == (min(days, 365) * 10**7, days * 10**7)
 
 
+@pytest.mark.parametrize(("days", "spans"), [(365, ["month", "year"]), (334, ["month"])])
+def test_twelve_months_are_a_year(days, spans):
+    """Of a Laplace law 90 % lie within ln(10) scales, of the mean of twelve nearly within 1.645 sqrt(2/12)."""
+    verdict = judged(
+        {"epsilon_per_day": 2, "max_day_epsilon": 2}, days=days, **{"series.daily_mean": {"every": "month"}}
+    )
+    month, *longer, _whole = verdict.errors
+    assert [error.span for error in (month, *longer)] == spans
+    assert month.half_width == pytest.approx(LN_10 * 50 / 2 / 40, rel=0.1)  # a month of 28 to 31 days has the clamp's
+    assert [year.half_width / month.half_width for year in longer] == [pytest.approx(0.2917, rel=0.03)] * len(longer)
+
+
 @pytest.mark.parametrize(("days", "ratio"), [(7, 1), (8, 7 / 8), (70, 1 / 10)])
 def test_a_window_credits_the_days_outside_of_it(days, ratio):
     verdict = judged(W_EVENT, days=days)
@@ -215,7 +227,7 @@ def test_the_days_with_the_fewest_households_are_judged(homes):
 
 def test_smoothing_is_no_help_where_there_is_next_to_no_noise():
     """Of noise with the scale b 90 % lie within b ln 10, of a normal law with its deviation within b sqrt(2) 1.645."""
-    [error] = SeriesNoise("use", (0.001,), {"day": 1}, 1, 11.0, "kWh", smoothed_days=365).errors()
+    [error] = SeriesNoise("use", (0.001,), {"day": 1}, 1, 11.0, "kWh", smoothed_days=365).all_errors()
     assert (error.half_width, error.is_smoothed) == (pytest.approx(LN_10 / 1000, rel=1e-3), False)
 
 

@@ -92,5 +92,5 @@ def test_what_was_not_released_has_no_derived_table(published_twice):
     release = published_twice.release
     with pytest.raises(InputError, match=r"^daily_quantiles.parquet: the release has no daily distribution"):
         release.quantiles()
-    with pytest.raises(InputError, match=r"^period = 'quarter': must be one of 'week', 'month', 'year'$"):
+    with pytest.raises(InputError, match=r'^period = "quarter": must be one of "week", "month", "year"$'):
         release.period_averages("quarter")

@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.reports.loss_charts import losses_over_time
-from agedp.reports.public_report import ReportData, privacy_text, public_report_page
+from agedp.reports.public_report import ReportData, privacy_text, public_report_page, verdict_text
 from agedp.reports.report_data import ReleasedRows
 from agedp_data.epsilon import NANO
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import WindowLoss
 from agedp_data.statement.document import read_statement
+from agedp_data.statement.span_errors import SeriesNoise
 from tests.agedp.reports.html import Page, faults_of
 
 FIRST, DAYS, HOMES = date(2013, 1, 20), 40, "ABCDEF"
@@ -221,3 +222,12 @@ def test_the_opening_names_what_each_bound_is_about(data):
     assert text.endswith("; any 7 consecutive days of one household: epsilon 5 with delta 10⁻⁶.")
     seven = with_keys(data.statement, figures=[{**day, "epsilon": "7"}, {**total, "epsilon": "7"}])
     assert "no meaningful bound" not in privacy_text(seven)
+
+
+def test_single_days_that_only_smoothing_makes_of_use_are_called_so():
+    """Of noise of 2.4 kWh smoothing leaves 0.879 kWh in 91 days: 1.645 times that; a month has the root of 30 less."""
+    spans = {"day": 1, "week": 7, "month": 30}
+    noise = SeriesNoise("use", (2.4 / math.sqrt(2),), spans, 1, 11.012, "kWh", smoothed_days=91)
+    days = "single days only smoothed (±1.45\u00a0kWh)"
+    assert re.fullmatch(rf"months ±0\.72\d?\u00a0kWh; {re.escape(days)}", verdict_text(noise))
+    assert "; not single days (±3.91" in verdict_text(replace(noise, smoothed_days=90))
