@@ -7,6 +7,7 @@ imported.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -45,6 +46,16 @@ ONE_PROCESS = (
     "tests/style",
 )  # fmt: skip
 """Folders whose tests share a browser, worlds, extracts or syntax trees that take seconds to make."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage in what is collected, now or later: all of it stays, and looking took longer than making."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

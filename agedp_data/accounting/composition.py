@@ -121,19 +121,21 @@ class Composition(Generic[Number]):
         forgets nothing, over a few inputs of one that mixes.
         """
         index = bisect_left(self.inputs, instant, lo=self.n_past)
-        is_known = index < len(self.inputs) and self.inputs[index] == instant
-        lists: tuple[list[Any], ...] = (self.inputs, self.losses, self._composed, self._leakages)
+        is_known, place = index < len(self.inputs) and self.inputs[index] == instant, index
         if loss is None and is_known:
-            for values in lists:
-                del values[index]
-            self._kept = max(self._kept - 1, index)
+            place = self._last_alike(index)
+            del self.inputs[index], self.losses[index], self._composed[place], self._leakages[place]
+            self._kept = max(self._kept - 1, place)
         elif is_known:
             self.losses[index], self._kept = loss, max(self._kept, index + 1)
         elif loss is not None:
-            for values, value in zip(lists, (instant, loss, None, None), strict=True):
-                values.insert(index, value)
-            self._kept = max(self._kept, index) + 1
-        self._stale = min(self._stale, index)
+            self.inputs.insert(index, instant)
+            self.losses.insert(index, loss)
+            place = self._last_alike(index)
+            self._composed.insert(place, None)
+            self._leakages.insert(place, None)
+            self._kept = max(self._kept, place) + 1
+        self._stale = min(self._stale, place)
         if index == self.n_past < len(self.inputs):
             self._place_past(self.inputs[index])
         return index - self.n_past
@@ -170,6 +172,20 @@ class Composition(Generic[Number]):
         number = len(self.inputs) if count is None else count + self.n_past
         return cast("Number", self._least(at, number, self._day_leakage_at))
 
+    def _last_alike(self, index: int) -> int:
+        """Return the last place of a run of equal losses, equally far apart, that begins at the first; else the place.
+
+        One release more or less at either end leaves the same losses and gaps by place, so what is composed stays.
+        """
+        inputs, losses, composed, last = self.inputs, self.losses, self._composed, index
+        if index != self.n_past or not isinstance(losses[index], int):
+            return index
+        while last < len(inputs) - 1 and losses[last + 1] == losses[last] and composed[last] != composed[last - 1]:
+            if last > index and inputs[last + 1] - inputs[last] != inputs[last] - inputs[last - 1]:
+                break
+            last += 1
+        return last
+
     def _place_past(self, first: int) -> None:
         self.inputs[: self.n_past] = range(first - self.n_past, first)
 
@@ -177,19 +193,24 @@ class Composition(Generic[Number]):
         """Compute what is stale; return the first place among the inputs that was computed, and the one after the last.
 
         Whole numbers alone may end it early: if as many results in a row as a step may reach back are what they were,
-        and nothing about them was changed, then so are all results after them.
+        and nothing about them was changed, then so are all results after them. If as many are equal, of equal losses
+        equally far apart, the next such loss has the same result.
         """
-        first, k, unchanged = self._stale, self._stale, 0
-        if first == len(self.inputs):
-            self._kept = 0
-            return first - self.n_past, first - self.n_past
-        while k < len(self.inputs) and unchanged < self._furthest:
-            leakage, composed = self._result(k)
+        first, k, unchanged, repeated = self._stale, self._stale, 0, 0
+        inputs, losses, is_whole = self.inputs, self.losses, bool(self.losses) and isinstance(self.losses[-1], int)
+        while k < len(inputs) and unchanged < self._furthest:
+            is_alike = is_whole and k > 1 and losses[k] == losses[k - 1]
+            is_alike = is_alike and inputs[k] - inputs[k - 1] == inputs[k - 1] - inputs[k - 2]
+            if is_alike and repeated > self._furthest:
+                leakage, composed = self._leakages[k - 1], self._composed[k - 1]
+            else:
+                leakage, composed = self._result(k)
+                repeated = repeated + 1 if is_alike and composed == self._composed[k - 1] else 0
             is_known = k >= self._kept and isinstance(composed, int) and composed == self._composed[k]
             unchanged = unchanged + 1 if is_known else 0
             self._leakages[k], self._composed[k] = leakage, composed
             k += 1
-        self._stale, self._kept = len(self.inputs), 0
+        self._stale, self._kept = len(inputs), 0
         return first - self.n_past, k - self.n_past
 
     def _result(self, k: int) -> tuple[Any, Any]:

@@ -650,7 +650,15 @@ class _NanoAllocator(Allocator[Plan]):
         return _SmoothSide(steps, steps if is_longer or side.day_at is None else lines(side.day_at, (1,)))
 
     def _fits(self, plan: Plan) -> bool:
-        return self.keeps(self.losses.largest(dict(enumerate(plan))))
+        """Return whether a plan keeps alpha: `TemporalLosses.largest`, on all days at once."""
+        if 0 in plan:
+            return self.keeps(self.losses.largest(dict(enumerate(plan))))
+        earlier, later = (
+            side.composition() for side in (self.losses.recursion.backward, self.losses.recursion.forward)
+        )
+        earlier.replace(range(len(plan)), plan)
+        later.replace(range(len(plan)), plan[::-1])
+        return max(map(sum, zip(plan, earlier.leakages, reversed(later.leakages), strict=True))) <= self.alpha
 
 
 class _FloatAllocator(Allocator[Floats]):

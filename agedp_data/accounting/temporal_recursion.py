@@ -390,12 +390,11 @@ class TemporalLosses:
         return {last - age for last in self.last_days for age in ages if 1 <= last - age < gap} | {gap - 1}
 
     def _one_side(self, direction: str) -> OneSidedRecursion[int]:
-        leakage_at = lru_cache(maxsize=None)(
-            lambda steps: self._leakage_bound.exact_leakage(steps, direction=direction)
+        leakage_at, m = partial(self._leakage_bound.exact_leakage, direction=direction), self.steps_per_day
+        step_at, day_at = (
+            lru_cache(maxsize=None)(lambda days, first=first: leakage_at(first + m * (days - 1))) for first in (m, 1)
         )
-        m = self.steps_per_day
-        day_at = None if m == 1 else lambda days: leakage_at(1 + m * (days - 1))
-        return OneSidedRecursion(lambda days: leakage_at(m * days), day_at, self.orders)
+        return OneSidedRecursion(step_at, None if m == 1 else day_at, self.orders)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby, repeat
 from typing import Annotated, ClassVar, Final, Literal, Self, SupportsFloat
 
@@ -96,6 +96,13 @@ def _float_to_nano(loss: SupportsFloat) -> int | None:
     return nano if isinstance(nano, int) else None
 
 
+@lru_cache(maxsize=8)
+def _computed(leakage_bound: LeakageBoundLike, method: Method) -> dict[tuple[int, int], int]:
+    """Return the values of L so far, by age and loss: promise, bounds and comparisons ask for the same ones."""
+    del leakage_bound, method
+    return {}
+
+
 class AgedLeakage:
     r"""The leakage function L at an age in steps, in nano-epsilon; each value is computed once.
 
@@ -110,7 +117,7 @@ class AgedLeakage:
     def __init__(self, leakage_bound: LeakageBoundLike, *, method: Method) -> None:
         self.leakage_bound = leakage_bound
         self.method = method
-        self._cache: dict[tuple[int, int], int] = {}
+        self._cache = _computed(leakage_bound, method)
         self._composition = self.composition()
         self._changed = ChangedDays()
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from math import ceil
-from typing import Annotated, ClassVar, Final, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Protocol, Self, TypeVar
 
 from pydantic import PrivateAttr
 
@@ -294,6 +294,13 @@ class Promise(Section):
     """
 
     _publication: Publication = PrivateAttr(default=Publication())
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Return a private attribute, many for each day, three times faster than pydantic."""
+            private = object.__getattribute__(self, "__pydantic_private__")
+            return private[name] if private is not None and name in private else super().__getattr__(name)
 
     @property
     def day_cap(self) -> int:

@@ -407,11 +407,10 @@ class SimulatedDays:
         days = [date.fromisoformat(row.day) for row in simulated.released]
         dates, households = [row.published_on for row in simulated.released], [self.households[day] for day in days]
         layers = layers_of(self.name, run.series)  # whose noises are independent
-        noises_kwh = [self.noise_of(loss, run) / number for loss, number in zip(losses, households, strict=True)]
-        sums_kwh = [
-            math.hypot(*(self.noise_of(loss, run, layer) for layer in layers)) / number
-            for loss, number in zip(losses, households, strict=True)
-        ]
+        noise_of = {loss: self.noise_of(loss, run) for loss in {*losses}}
+        sum_noise_of = {loss: math.hypot(*(self.noise_of(loss, run, layer) for layer in layers)) for loss in noise_of}
+        noises_kwh = [noise_of[loss] / number for loss, number in zip(losses, households, strict=True)]
+        sums_kwh = [sum_noise_of[loss] / number for loss, number in zip(losses, households, strict=True)]
         fits_total = not simulated.ended or run.notion.fits_total(simulated.history, DISTANT_DAY, losses[-1])
         return SeriesCost(
             reaches=next((bound.value for bound in bounds if bound.name == bound_name), None),

@@ -112,6 +112,34 @@ def test_a_release_set_changed_or_taken_back_leaves_what_a_composition_made_anew
             assert grown.leakage(60) == anew.leakage(60)
 
 
+@pytest.mark.parametrize("orders", [{1}, {1, 2}, {1, 3, 5}], ids=str)
+@pytest.mark.parametrize("step", [saturating, *(partial(kept, share) for share in (0, 3, 12, 16))])
+def test_a_series_of_equal_losses_grows_at_either_end_as_written(step, orders):
+    """The recursion of the equation, from the oldest release on, after each day that comes or goes."""
+    rng, losses = np.random.default_rng(11), dict[int, int]()
+    grown, first, last = Composition(lambda gap: partial(step, gap), orders=orders), 0, -1
+    for turn in range(150):
+        end, gap, usual = rng.random(), 2 if turn // 25 % 3 == 2 else 1, (NANO, 3)[turn // 40 % 2]
+        loss = usual if rng.random() < 0.97 else 7
+        if end < 0.15 and losses:
+            day, loss = (first, 0) if end < 0.1 else (last, 0)
+        else:
+            day = first - gap if end < 0.75 else last + gap
+        grown.set(day, loss or None)
+        losses = {each: part for each, part in sorted({**losses, day: loss}.items()) if part}
+        first, last = min(losses, default=0), max(losses, default=-1)
+        if rng.random() < 0.1:
+            continue  # nobody asks before the next change
+        composed: list[int] = []
+        days, parts, leakages = list(losses), list(losses.values()), []
+        for place, at in enumerate(days):
+            steps = (sum(parts[place - j + 1 : place]) + step(at - days[place - j], composed[-j])
+                     for j in orders if j <= place)  # fmt: skip
+            leakages.append(min(steps, default=0))
+            composed.append(parts[place] + leakages[-1])
+        assert (grown.composed, grown.leakages) == (composed, leakages), turn
+
+
 def test_floats_and_stacks_compose_as_whole_numbers_do():
     for _, releases, orders, share, later in stories(9, 100):
         at, shares = releases[-1][0] + later, [share, 16 - share]

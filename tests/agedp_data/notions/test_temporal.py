@@ -299,6 +299,19 @@ def test_losses_that_grow_change_and_go_have_the_leakage_of_losses_looked_at_for
             assert list(grown.of(losses)) == list(TemporalLosses(known).of(losses))
 
 
+@pytest.mark.parametrize("day", [1, 3])
+def test_a_series_that_grows_has_the_largest_leakage_of_all_its_days(day):
+    ages = (1, 2, 3, 7)
+    for chain in (STAY, UNLIKE):
+        known = bound_of(chain, day, ages, pieces=True)
+        through, grown, losses = cache(known.exact_leakage), TemporalLosses(known), {}
+        for number in [*range(24), 23, 22, *range(26, 32), 20]:  # a day that comes again is taken back
+            losses = {**losses, number: 0 if number in losses else 300_000_000}
+            largest = grown.largest_after({number: losses[number]})
+            expected = {each: loss for each, loss in losses.items() if loss}
+            assert largest == everywhere(through, expected, day, {1, *ages}), number
+
+
 def test_the_most_exposed_day_may_be_one_without_a_release():
     made, rows = promise("0.5"), [line(day, 100_000_000) for day in (0, 1, 2, 8, 9, 10)]
     [(key, message)] = made.violations(rows, REGISTER).items()
