@@ -264,6 +264,7 @@ class PiecewiseLeakage:
             raise ChainError("pieces are pairs of sums of probabilities, the first not below the second")
         self.over, self.under = tuple(map(int, over)), tuple(map(int, under))
         self._known: dict[int, int] = {}
+        self._suprema: dict[int, int | None] = {}
 
     @classmethod
     def from_floats(cls, over: Floats, under: Floats) -> PiecewiseLeakage:
@@ -298,7 +299,17 @@ class PiecewiseLeakage:
         return min(self._in_decimals(loss) if is_near_nano else math.ceil(value), loss)
 
     def supremum(self, loss: int) -> int | None:
-        """Return an x with loss + L(x) <= x, hardly above the limit of x -> loss + L(x); None if unbounded."""
+        """Return an x with loss + L(x) <= x, hardly above the limit of x -> loss + L(x); None if unbounded.
+
+        The searches for plans without an end ask for the same losses: the latest answers are kept.
+        """
+        if loss not in self._suprema:
+            if len(self._suprema) >= _MOST_KNOWN:
+                self._suprema.clear()
+            self._suprema[loss] = self._descended(loss)
+        return self._suprema[loss]
+
+    def _descended(self, loss: int) -> int | None:
         if loss == 0:
             return 0
         margin = 2

@@ -109,11 +109,14 @@ def _paragraph(literal: str) -> str:
 def _facts(statement: Statement) -> dict[str, Any]:
     bounds, model, second = statement.bounds, statement.model, statement.second_population
     exception, uses = aside(statement.model_days), stated_noises(statement)
+    front = [note for note in statement.notes if note != note_texts.NOTES.unchecked_input][:3]
     holds, conditions = _conditions(bounds)
     recorded = "".join([statement.protects, *statement.warnings, *statement.not_protected])
     return {
         "s": statement,
         "lead": [*_purpose(uses, statement), *lead_sentences(statement)],
+        "front": front,
+        "further": [note for note in statement.notes if note not in front],
         "uses": _uses_table(uses, statement) if uses else None,
         "accuracy": [_accuracy_cells(entry, statement) for entry in statement.accuracy or ()],
         "yardstick": yardstick,

@@ -365,6 +365,18 @@ def in_fifty_digits(kernel, loss):
         return float(max(ratios) * NANO)
 
 
+def test_a_piece_is_rounded_up_at_losses_that_floats_hardly_hold():
+    """ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)) in 80 digits, up to a = 590, where a float has four digits of a nano."""
+    rng = np.random.default_rng(5)
+    for loss in (10 ** rng.uniform(9, 11.77, 300)).astype(int).tolist():
+        over = int(rng.integers(10**17, PROBABILITY_UNIT))
+        under = int(over * 10 ** -rng.uniform(0, 18))
+        with localcontext(prec=80):
+            more = ((Decimal(loss) / NANO).exp() - 1) / PROBABILITY_UNIT
+            exact = ((1 + more * over) / (1 + more * under)).ln() * NANO
+        assert exact <= PiecewiseLeakage([over], [under])(loss) <= exact + 2
+
+
 def test_pieces_are_the_largest_over_all_sets_of_columns_and_at_most_two_billionths_above():
     for kernel in random_kernels_exact(6):
         function = PiecewiseLeakage.from_floats(*frontier_of(kernel[None]))
