@@ -593,7 +593,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         empty_files=tuple(of.name for of in filter(None, map(store.manifest, delivery.contents)) if of.rows_read == 0),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
-        superseded=_superseded(store, delivery, delivery.contents if all_days else delivery.fresh),
+        superseded=_superseded(store, delivery, all_days=all_days),
         roster=len(roster.rows.ids),
         coverage=_coverage(days, sums),
     )
@@ -684,18 +684,22 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
 
 
-def _superseded(store: Store, delivery: Delivery, contents: Sequence[str]) -> tuple[tuple[str, int, str], ...]:
-    """Return these files with superseded rows; a name that begins with that of a later file seems to correct it."""
+def _superseded(store: Store, delivery: Delivery, *, all_days: bool) -> tuple[tuple[str, int, str], ...]:
+    """Return listed files with superseded rows, and a later one that each seems to correct.
+
+    That is one with which its name begins; once a series runs, a new file is meant to correct any earlier one.
+    """
     if not delivery.superseded:
         return ()
     manifests = map(store.manifest, delivery.contents)
     names = ["" if manifest is None else manifest.name.rpartition("/")[2] for manifest in manifests]
     stems = [name_stem(name) if store.order.criterion == "name" else "" for name in names]
-    wanted, found = delivery.superseded.keys() & contents, []
+    wanted, found = delivery.superseded.keys() & (delivery.contents if all_days else delivery.fresh), []
     for i, (content, name) in enumerate(zip(delivery.contents, names, strict=True)):
         if content in wanted:
             later = (names[k] for k in range(i + 1, len(names)) if stems[k] and name.startswith(stems[k]))
-            found.append((name, delivery.superseded[content], next(later, "")))
+            other = "" if all_days or not stems[-1] else names[-1]
+            found.append((name, delivery.superseded[content], next(later, other)))
     return tuple(found)
 
 
