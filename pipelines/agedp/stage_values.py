@@ -53,7 +53,7 @@ class Delivery:
     `fresh` are the content ids of files that were not in the store before; `late_rows` counts their rows of released
     days. `first_days` has the first day with a row of each file, since 1970; of a file without rows none.
     Confidential: `unreadable` contains one line for each file that was rejected as a whole, with the reason; `warnings`
-    are about new files that count. `superseded` has the number of rows of a file that later files correct.
+    are about new files that count. `superseded` has the number of rows of a listed file that later ones correct.
     """
 
     contents: tuple[str, ...]

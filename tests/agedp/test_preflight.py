@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import date, datetime, time, timedelta
 from itertools import accumulate
 from random import Random
@@ -219,14 +218,17 @@ def test_a_correction_that_its_name_puts_first_is_refused(house):
     with pytest.raises(PreflightFailed) as caught:
         house.run(today=day(2))
     assert "96 rows of meters-corrected.csv corrected by files later in the order" in caught.value.private
-    assert 'rename it ("_" after "meters" comes last); if meters.csv is, rename that (meters_2)' in caught.value.private
-    (house.folder / "input" / "meters-corrected.csv").rename(house.folder / "input" / "meters_corrected.csv")
-    shutil.rmtree(house.folder / "confidential" / "store")
+    assert 'rename it ("_" after "meters" comes last) and add an empty line at its end' in caught.value.private
+    (house.folder / "input" / "meters-corrected.csv").rename(renamed := house.folder / "input" / "meters_corrected.csv")
+    with pytest.raises(PreflightFailed):  # of the store
+        house.run(today=day(2))
+    renamed.write_text(renamed.read_text() + "\n")
     assert len(house.run(today=day(2)).released) == 1
     assert findings(house)["files"][0] == "ok"
     assert "96 rows of meters.csv corrected by files later in the order" in findings(house)["files"][1]
-    house.london({}, name="meters-2.csv", extra=rows("B", [1, 2], wh=lambda: 300))
-    assert house.run(today=day(3)).released  # of a running series it is a warning
+    house.london({}, name="late.csv", extra=rows("B", [1, 2], wh=lambda: 300))
+    [line] = alert_lines(house.run(today=day(3)).alerts)  # of a running series it is a warning
+    assert "1 new input file is corrected by files that come later by name: late.csv. " in line
     assert findings(house)["files"][0] == "warning"
 
 

@@ -1,9 +1,9 @@
 """SUMS and FACTS of the due days -> ALERTS for the operator. Confidential; they decide nothing that is published.
 
 Decisions. With every run file an alert is raised by a day without a usable household, a day that loses more than 5 %
-of its readings to conflicts, a day on which most households have 0 kWh, a new file with more than 5 % rejected rows,
-and a file that is rejected as a whole. A low coverage above 0 raises an alert only if [alerts] min_coverage sets a
-limit.
+of its readings to conflicts, a day on which most households have 0 kWh, a new file with more than 5 % rejected rows, a
+new file that others correct since its name comes first, and a file that is rejected as a whole. A low coverage above 0
+raises an alert only if [alerts] min_coverage sets a limit.
 
 FINDINGS and ALERTS are stored in the confidential folder:
 
@@ -37,7 +37,7 @@ class Alert:
     `about` names the file of an alert about a file, or contains the error about it; `day` is then the newest due day.
     """
 
-    kind: Literal["coverage", "conflicts", "zeros", "rejected", "unreadable"]
+    kind: Literal["coverage", "conflicts", "zeros", "rejected", "superseded", "unreadable"]
     day: date
     part: int
     total: int
@@ -71,6 +71,7 @@ def find_alerts(
         Alert("rejected", newest, file.rejected, file.rows, MAX_REJECTED_SHARE, file.name)
         for file in facts.rejecting_files
     )
+    alerts += (Alert("superseded", newest, rows, rows, 0.0, name) for name, rows, of in facts.superseded if of)
     alerts += (Alert("unreadable", newest, 1, facts.files, 0.0, problem) for problem in facts.unreadable)
     return tuple(sorted(alerts, key=lambda alert: (alert.day, alert.kind)))
 

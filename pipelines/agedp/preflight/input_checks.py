@@ -212,11 +212,10 @@ def _check_files(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001  (
         result += f"; {count_text(rows, 'row')} of {name} corrected by files later in the order"
     if swapped := [(name, of) for name, _, of in facts.superseded if of]:
         name, corrected = swapped[0]
-        stem = name_stem(corrected)
-        result += f"; by name {name} comes before {corrected}, which corrects it"
+        result += f"; by name {name} comes before {corrected}"
         remedy = (
-            f'If {name} is the correction, rename it ("_" after "{stem}" comes last); if {corrected} is, rename that '
-            f"({stem}_2); and remove the folder store in the confidential folder, which remembers names. Or write "
+            f'If {name} is the correction, rename it ("_" after "{name_stem(corrected)}" comes last) and add an empty '
+            f"line at its end, since a stored file keeps its place; if {corrected} is, do so with that. Or begin with "
             '[input] file_order = "modified".'
         )
         return _finding("files", result, remedy, refused=True)

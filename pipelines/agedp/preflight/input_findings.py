@@ -51,7 +51,8 @@ from agedp_data.roster import ALL, GroupColumns, Roster, columns_text
 # * a register of a meter: the totals of complete days rise on 14 days or more, and almost never fall;
 # * a total: on nearly all days one household has the sum of all others, or of all but one that is no meter;
 # * rounded: the complete days that are not 0 have fewer watt-hours than half-hours, in all or in months that are 1/250
-#   to 1/30,000 of another one; or all households are 250 times above or below other days, from one day to the next;
+#   to 1/8000 of another one; or all households are 250 times above or below other days, from one day to the next;
+#   days and households of 0 do not count, as those of heaters in summer;
 # * channels or meters: rows of one file conflict in half of a day's half-hours or more; all others are conflicts.
 # --------------------------------------------------------------------------------------------------
 
@@ -68,9 +69,9 @@ _MIN_RISES: Final = 14
 _MIN_OTHERS: Final = 3
 """Fewer households beside one show no total."""
 _TOTAL_SHARE, _TOTAL_TOLERANCE = 0.9, 0.001
-_UNITS_APART, _MOST_APART = 250, 30_000
+_UNITS_APART, _MOST_APART = 250, 8000
 """kWh taken for Wh are 1/1000, more or less once they are rounded; no season or holiday is."""
-_MIN_ROUNDED_SHARE, _MIN_COMPARED = 0.05, 10
+_MIN_ROUNDED_SHARE, _MIN_COMPARED = 0.05, 5
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -284,7 +285,7 @@ def _find_in_days(
         for flags in (is_used & (energy < examined.readings), is_used, is_complete)
     )
     is_rounded = (small > 1) & (2 * small > used) & (small >= _MIN_ROUNDED_SHARE * complete)
-    is_low = _are_low(index, day, energy, is_complete, examined.readings) & ~is_rounded[index]
+    is_low = _are_low(index, day, energy, is_used, examined.readings) & ~is_rounded[index]
     flags_of_days = is_rounded[index] | is_low, has_interval[index], is_rising[index]
     rounded, interval, registers = (roster.on_roster(household[flags], day[flags]) for flags in flags_of_days)
     months, _ = np.unique(np.stack([month_numbers(day[is_low]), index[is_low]]), axis=1)
@@ -296,10 +297,10 @@ def _find_in_days(
     }
 
 
-def _are_low(household: Ints, day: Ints, energy: Ints, is_complete: Flags, readings: int) -> Flags:
-    """Return which days are of a month with few watt-hours, 1/250 to 1/30,000 of those of a month of the household."""
+def _are_low(household: Ints, day: Ints, energy: Ints, is_used: Flags, readings: int) -> Flags:
+    """Return which days are of a month with few watt-hours, 1/250 to 1/8000 of those of a month of the household."""
     key, month = np.unique(household_day_key(household, month_numbers(day)), return_inverse=True)
-    number, total = np.bincount(month, is_complete), np.bincount(month, np.where(is_complete, energy, 0))
+    number, total = np.bincount(month, is_used), np.bincount(month, np.where(is_used, energy, 0))
     mean, most = total / np.maximum(number, 1), np.zeros(len(key))
     of_household, _ = split_household_day_key(key)
     np.maximum.at(most, of_household, mean)
@@ -360,7 +361,8 @@ def days_in_another_unit(day_sums: DaySums) -> list[date]:
     >>> days_in_another_unit({day: (9 if day == 3 else 9000, 2, 20, 0) for day in range(9)})
     [datetime.date(1970, 1, 4)]
     """
-    means = {day: total / n for day, (total, _, n, _) in sorted(day_sums.items()) if total > 0 and n >= _MIN_COMPARED}
+    used = {day: (total, number - zeros) for day, (total, _, number, zeros) in sorted(day_sums.items())}
+    means = {day: total / number for day, (total, number) in used.items() if total > 0 and number >= _MIN_COMPARED}
     logs, limit = np.log([*means.values()]), math.log(_UNITS_APART)
     if not (np.abs(np.diff(logs)) >= limit).any():
         return []
@@ -591,7 +593,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         empty_files=tuple(of.name for of in filter(None, map(store.manifest, delivery.contents)) if of.rows_read == 0),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
-        superseded=_superseded(store, delivery, delivery.contents if all_days else delivery.fresh),
+        superseded=_superseded(store, delivery, all_days=all_days),
         roster=len(roster.rows.ids),
         coverage=_coverage(days, sums),
     )
@@ -682,18 +684,22 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
 
 
-def _superseded(store: Store, delivery: Delivery, contents: Sequence[str]) -> tuple[tuple[str, int, str], ...]:
-    """Return these files with superseded rows; a name that begins with that of a later file seems to correct it."""
+def _superseded(store: Store, delivery: Delivery, *, all_days: bool) -> tuple[tuple[str, int, str], ...]:
+    """Return listed files with superseded rows, and a later one that each seems to correct.
+
+    That is one with which its name begins; once a series runs, a new file is meant to correct any earlier one.
+    """
     if not delivery.superseded:
         return ()
     manifests = map(store.manifest, delivery.contents)
     names = ["" if manifest is None else manifest.name.rpartition("/")[2] for manifest in manifests]
     stems = [name_stem(name) if store.order.criterion == "name" else "" for name in names]
-    wanted, found = delivery.superseded.keys() & contents, []
+    wanted, found = delivery.superseded.keys() & (delivery.contents if all_days else delivery.fresh), []
     for i, (content, name) in enumerate(zip(delivery.contents, names, strict=True)):
         if content in wanted:
             later = (names[k] for k in range(i + 1, len(names)) if stems[k] and name.startswith(stems[k]))
-            found.append((name, delivery.superseded[content], next(later, "")))
+            other = "" if all_days or not stems[-1] else names[-1]
+            found.append((name, delivery.superseded[content], next(later, other)))
     return tuple(found)
 
 

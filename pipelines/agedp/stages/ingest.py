@@ -204,7 +204,9 @@ def ingest(
         unreadable=tuple(error.private for error in unreadable.values()),
         warnings=warnings,
         superseded={
-            of: rows for of, counts in rejected.items() if (rows := counts.get(RejectionReason.SUPERSEDED.words))
+            file.content: rows
+            for file in listed
+            if (rows := rejected.get(file.content, {}).get(RejectionReason.SUPERSEDED.words))
         },
     )
 
