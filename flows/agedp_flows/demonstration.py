@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -85,10 +85,12 @@ def run_demonstration(folder: Path, size: Size, show: Print, *, progress: Progre
         ServerError: no Prefect server answers or starts.
     """
     sections, releases = [], []
-    with _own_folder(folder), running_server(folder / "prefect"):
-        for number, dataset in enumerate(DATASETS):
+    with _own_folder(folder), ExitStack() as stack:
+        drawn = [_draw(folder / name, replace(size, seed=size.seed + i)) for i, name in enumerate(DATASETS)]
+        stack.enter_context(running_server(folder / "prefect"))  # a folder that is not ours is refused before it starts
+        for dataset, of_dataset in zip(DATASETS, drawn, strict=True):
             printed: list[str] = []
-            for lines, facts in _steps(folder / dataset, replace(size, seed=size.seed + number), progress):
+            for lines, facts in _steps(folder / dataset, of_dataset, progress):
                 if show is not None:
                     show(lines)
                 printed += lines
@@ -103,9 +105,9 @@ def run_demonstration(folder: Path, size: Size, show: Print, *, progress: Progre
     return {"page": format_path(str(folder / PAGE)), "releases": releases}
 
 
-def _steps(place: Path, size: Size, progress: ProgressReporter) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    """Draw, calibrate and release one dataset; yield the lines of each command, and of a release its JSON."""
-    yield _draw(place, size), {}
+def _steps(place: Path, drawn: list[str], progress: ProgressReporter) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Calibrate and release a dataset that was drawn; yield the lines of each command, and of a release its JSON."""
+    yield drawn, {}
     yield _calibrate(place, progress), {}
     for notion in NOTIONS:
         yield _release(place, notion, progress)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -230,10 +231,14 @@ def simulated_release(
     run: RunFile, layout: Layout, day: date, *, not_before: str, series: str = "", loss: int = 0
 ) -> SimulatedRelease:
     """Return a row of a day that is published when it is due, on `not_before` (ISO date) at the earliest."""
-    day_end = layout.day_end(day)
-    due = clock.due_on(day_end, age_days=run.promise.age_days or 0).isoformat()
-    ended_at, published_on = clock.format_instant(day_end), max(due, not_before)
-    return SimulatedRelease(run.population.name, series, day.isoformat(), "released", loss, ended_at, published_on)
+    text, ended_at, due = _texts_of(day, layout.day_end(day), run.promise.age_days or 0)
+    return SimulatedRelease(run.population.name, series, text, "released", loss, ended_at, max(due, not_before))
+
+
+@lru_cache(maxsize=2 * _MAX_DAYS_AHEAD)
+def _texts_of(day: date, day_end: datetime, age_days: int) -> tuple[str, str, str]:
+    """Return a day, its end and the date on which it is due, as recorded: each promise compared has the same days."""
+    return day.isoformat(), clock.format_instant(day_end), clock.due_on(day_end, age_days=age_days).isoformat()
 
 
 def _noise_sd(terms: ReleaseTerms, loss: int, roster: RosterCounts, day: date) -> dict[str, float]:
