@@ -226,9 +226,9 @@ def test_a_correction_that_its_name_puts_first_is_refused(house):
     assert len(house.run(today=day(2)).released) == 1
     assert findings(house)["files"][0] == "ok"
     assert "96 rows of meters.csv corrected by files later in the order" in findings(house)["files"][1]
-    house.london({}, name="late.csv", extra=rows("B", [1, 2], wh=lambda: 300))
+    house.london({}, name="meters-2.csv", extra=rows("B", [1, 2], wh=lambda: 300))
     [line] = alert_lines(house.run(today=day(3)).alerts)  # of a running series it is a warning
-    assert "1 new input file is corrected by files that come later by name: late.csv. " in line
+    assert "1 input file is corrected by files that come later by name: meters-2.csv. " in line
     assert findings(house)["files"][0] == "warning"
 
 

@@ -2,7 +2,7 @@
 
 Decisions. With every run file an alert is raised by a day without a usable household, a day that loses more than 5 %
 of its readings to conflicts, a day on which most households have 0 kWh, a new file with more than 5 % rejected rows, a
-new file that others correct since its name comes first, and a file that is rejected as a whole. A low coverage above 0
+file that others correct since its name comes first, and a file that is rejected as a whole. A low coverage above 0
 raises an alert only if [alerts] min_coverage sets a limit.
 
 FINDINGS and ALERTS are stored in the confidential folder:

@@ -593,7 +593,7 @@ def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
         empty_files=tuple(of.name for of in filter(None, map(store.manifest, delivery.contents)) if of.rows_read == 0),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
-        superseded=_superseded(store, delivery, all_days=all_days),
+        superseded=_superseded(store, delivery, [] if all_days else days),
         roster=len(roster.rows.ids),
         coverage=_coverage(days, sums),
     )
@@ -684,22 +684,24 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
 
 
-def _superseded(store: Store, delivery: Delivery, *, all_days: bool) -> tuple[tuple[str, int, str], ...]:
-    """Return listed files with superseded rows, and a later one that each seems to correct.
+def _superseded(store: Store, delivery: Delivery, days: Sequence[date]) -> tuple[tuple[str, int, str], ...]:
+    """Return listed files of some days (none: all) with superseded rows, and a later one that each seems to correct.
 
-    That is one with which its name begins; once a series runs, a new file is meant to correct any earlier one.
+    That is one with which its name begins. Which files are new does not count: an interrupted run has stored them.
     """
     if not delivery.superseded:
         return ()
-    manifests = map(store.manifest, delivery.contents)
+    manifests = [store.manifest(content) for content in delivery.contents]
     names = ["" if manifest is None else manifest.name.rpartition("/")[2] for manifest in manifests]
     stems = [name_stem(name) if store.order.criterion == "name" else "" for name in names]
-    wanted, found = delivery.superseded.keys() & (delivery.contents if all_days else delivery.fresh), []
-    for i, (content, name) in enumerate(zip(delivery.contents, names, strict=True)):
-        if content in wanted:
-            later = (names[k] for k in range(i + 1, len(names)) if stems[k] and name.startswith(stems[k]))
-            other = "" if all_days or not stems[-1] else names[-1]
-            found.append((name, delivery.superseded[content], next(later, other)))
+    numbers, found = [day_number(day) for day in days], []
+    for i, (content, manifest) in enumerate(zip(delivery.contents, manifests, strict=True)):
+        spans = [span for part in manifest.parts for span in part.days.values()] if manifest is not None else []
+        if content in delivery.superseded and (
+            not days or any(first <= number <= last for first, last in spans for number in numbers)
+        ):
+            later = (names[k] for k in range(i + 1, len(names)) if stems[k] and names[i].startswith(stems[k]))
+            found.append((names[i], delivery.superseded[content], next(later, "")))
     return tuple(found)
 
 
