@@ -544,14 +544,6 @@ class LedgerReader(ChainReader):
         headers = rows_of_population(self._read().releases, population)
         return tuple(header for header in headers if series is None or header.series == series)
 
-    def about(
-        self, population: str
-    ) -> tuple[History, tuple[records.ContractRecord, ...], tuple[lifecycle.CalibrationDraw, ...]]:
-        """Return `history`, `contracts` and `calibration_draws` of a population, all by one reading of the ledger."""
-        chain = self._read()
-        draws = tuple(draw for draw in chain.calibration_draws.values() if draw.population == population)
-        return tuple(chain.releases.get(population, ())), tuple(chain.contracts.get(population, ())), draws
-
     def rows(
         self, population: str | None = None, series: str | None = None, *, days: tuple[str, str] | None = None
     ) -> tuple[records.ReleaseRecord, ...]:

@@ -59,7 +59,7 @@ class PopulationHistory:
         """Return what a ledger has about a population now; nothing without a ledger."""
         if ledger is None:
             return cls()
-        return cls(*ledger.about(population))
+        return cls(ledger.history(population), ledger.contracts(population), ledger.calibration_draws(population))
 
     @property
     def in_force(self) -> Contract | None:

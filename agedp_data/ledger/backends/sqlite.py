@@ -15,7 +15,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import ClassVar, Final, Self
 from urllib.parse import quote
@@ -137,10 +137,12 @@ class SQLiteDatabase:
             raise LedgerError("a ledger is a file of its own: sqlite:///path/to/ledger.sqlite, nothing after it")
         return cls(Path(str(parts.database)))
 
-    @property
+    @cached_property
     def engine(self) -> Engine:
-        """The engine that opens the file, one for each file: it compiles a statement once."""
-        return _engine_of(type(self), self.path)  # type: ignore[arg-type]  # mypy: the hash of a class is that of its objects
+        """The engine that opens the file."""
+        engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
+        event.listen(engine, "begin", _begin)
+        return engine
 
     @property
     def folder(self) -> Path:
@@ -262,13 +264,6 @@ class SQLiteDatabase:
     def _error(self, text: str, *, after: str = ":") -> LedgerError:
         private = f"{self.subject} {str(self.path)!r}{after} {text}"
         return LedgerError(private if self.is_named else f"{self.subject}{after} {text}", private=private)
-
-
-@lru_cache(maxsize=32)
-def _engine_of(kind: type[SQLiteDatabase], path: Path) -> Engine:
-    engine = create_engine("sqlite://", creator=lambda: kind(path)._connect(), poolclass=NullPool)
-    event.listen(engine, "begin", _begin)
-    return engine
 
 
 def _begin(connection: Connection) -> None:
