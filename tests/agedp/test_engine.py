@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 import os
 import signal
@@ -127,6 +128,17 @@ def test_a_worker_process_that_is_killed_is_one_line() -> None:
     with pytest.raises(InputError, match=r"^\[engine\] scheduler: a worker process ended in stage 'read'\."):
         map_items("read", range(50), function=_die, engine=engine)
     assert not engine.pools  # so that the next stage begins with another
+
+
+def test_no_thread_of_a_pool_outlives_its_run() -> None:
+    """Python's exit fails now and then, with a traceback, beside the thread that ends worker processes."""
+    engine, before = Engine("processes", 1), set(threading.enumerate())
+    assert map_items("stage", [1, 2], function=operator.neg, engine=engine) == [-1, -2]
+    begun = {*threading.enumerate()} - before
+    del engine
+    gc.collect()
+    assert begun
+    assert begun.isdisjoint(threading.enumerate())
 
 
 _INTERRUPTED = """

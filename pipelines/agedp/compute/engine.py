@@ -184,6 +184,12 @@ class _Processes(futures.ProcessPoolExecutor):
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
+    def __del__(self) -> None:
+        """Wait for the end of the processes: a run that exits meanwhile may print a traceback of Python 3.11's own."""
+        manager: object = self._executor_manager_thread
+        if threading.current_thread() is not manager:  # it may be the last that knows this pool
+            self.shutdown()
+
 
 _POOLS: Mapping[str, Callable[[int], futures.Executor]] = {
     "synchronous": _CallingThread,
