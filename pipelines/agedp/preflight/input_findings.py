@@ -687,7 +687,8 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
 def _superseded(store: Store, delivery: Delivery, days: Sequence[date]) -> tuple[tuple[str, int, str], ...]:
     """Return listed files of some days (none: all) with superseded rows, and a later one that each seems to correct.
 
-    That is one with which its name begins. Which files are new does not count: an interrupted run has stored them.
+    That is one with which its name begins, but for one of the same name in another folder, which is its correction.
+    Which files are new does not count: an interrupted run has stored them.
     """
     if not delivery.superseded:
         return ()
@@ -700,8 +701,9 @@ def _superseded(store: Store, delivery: Delivery, days: Sequence[date]) -> tuple
         if content in delivery.superseded and (
             not days or any(first <= number <= last for first, last in spans for number in numbers)
         ):
-            later = (names[k] for k in range(i + 1, len(names)) if stems[k] and names[i].startswith(stems[k]))
-            found.append((names[i], delivery.superseded[content], next(later, "")))
+            later = (k for k in range(i + 1, len(names)) if stems[k] and names[i].startswith(stems[k]))
+            corrected = next((names[k] for k in later if names[k] != names[i]), "")
+            found.append((names[i], delivery.superseded[content], corrected))
     return tuple(found)
 
 
