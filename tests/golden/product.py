@@ -103,8 +103,10 @@ class _FixedVersion:
 
 def _clear_caches() -> None:
     """Empty the caches of the product's functions, which may hold what an earlier test or command computed."""
+    gc.unfreeze()  # what pytest has collected, which `tests/conftest.py` froze, would not be listed
     for cached in gc.get_objects():
         if isinstance(cached, functools._lru_cache_wrapper):
             code = getattr(cached.__wrapped__, "__code__", None)
             if code is not None and code.co_filename.startswith(f"{ROOT}{os.sep}"):
                 cached.cache_clear()
+    gc.freeze()
