@@ -9,7 +9,7 @@ OUT    ?= out
 LOWEST ?= .venv-lowest
 BASE   ?= HEAD~1
 
-.PHONY: run help test check long lowest papers docs reference benchmarks compare dist check-dist image clean
+.PHONY: run help test check lint long lowest papers docs reference benchmarks compare dist check-dist image clean
 
 run: $(VENV)/.run ## the whole pipeline on synthetic households: out/index.html
 	@$(BIN)/agedp demo $(OUT)
@@ -17,11 +17,17 @@ run: $(VENV)/.run ## the whole pipeline on synthetic households: out/index.html
 help: ## this list
 	@awk -F ":.*## " '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
-test: check ## lint, types, import rules and all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+# Types are checked beside the tests, on the core that pytest leaves idle while it collects and at its end.
+test: lint ## lint, types, import rules and all tests
+	@$(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup; tests=$$?; wait $$types; typed=$$?; \
+	cat $(VENV)/types.txt; exit $$((tests | typed))
 
-check: $(VENV)/.test ## lint, types and import rules
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+check: lint ## lint, types and import rules
+	@$(BIN)/mypy
+
+lint: $(VENV)/.test
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
 
 long: $(VENV)/.test ## the long tests
 	@$(BIN)/python -m pytest -m long

@@ -50,7 +50,8 @@ def test_a_mean_of_more_households_gains_more(series, sd, most):
 def check_row(series, row):
     result = measured(series, row.series, row.noise_kwh, row.variant, 20)
     stated = [row.error_ratio, row.all_days, row.special_days, row.hardest_days]
-    np.testing.assert_allclose(list(result.values()), stated, atol=0.0051)  # two digits
+    # two digits; of the hardest days, a tenth of all, one value of 192 may lie on the other side of its interval's end
+    np.testing.assert_array_less(np.abs(np.subtract(list(result.values()), stated)), [0.0051, 0.0051, 0.0051, 0.0103])
 
 
 def test_a_row_of_the_printed_coverage_is_what_is_measured(series):
