@@ -498,6 +498,9 @@ def path_exists(path: Path) -> bool:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except PermissionError as error:  # of a folder above it
+        closed = next((folder for folder in reversed(path.parents) if not os.access(folder, os.X_OK)), path)
+        raise unreadable_error(closed, error.errno) from None
     except OSError as error:
         raise unreadable_error(path, error.errno) from None
     return True
