@@ -15,12 +15,16 @@ Decisions:
   computed again, records begin anew. A table that nothing replaces (`SOURCES`) is refused by whoever reads it.
 * Removed rows are overwritten: the names of input files may be those of households.
 * A new book is put in place by rename with its tables, so an empty file is a damaged book, never a new one.
-* A connection lives as long as one reading or one writing: what a run has read never blocks another run.
+* A connection lives as long as one reading or one writing, which is one transaction: what a run has read never blocks
+  another run, and nothing is taken for damage because another run wrote between two queries.
+* Only SQLite opens the file: closing it elsewhere in a process would end the locks of the process's connections.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -47,6 +51,8 @@ Rows = dict[str, bytes]
 """Contents by key, in the order of the keys."""
 
 _BUSY_SECONDS: Final = 60.0
+_IMMEDIATE: Final = "BEGIN IMMEDIATE"
+"""Begin a transaction of one writer; a plain `BEGIN` is one of a reader."""
 _SCHEMA: Final = """
 CREATE TABLE row (name TEXT, key BLOB, digest BLOB, content BLOB, PRIMARY KEY (name, key)) WITHOUT ROWID;
 CREATE TABLE total (name TEXT PRIMARY KEY, digest BLOB) WITHOUT ROWID;
@@ -108,6 +114,10 @@ class BookTables:
         self._connection.executemany("INSERT OR REPLACE INTO row VALUES (?, ?, ?, ?)", lines)
         digests = execute("SELECT digest FROM row WHERE name = ? ORDER BY key", (table,))
         execute("INSERT OR REPLACE INTO total VALUES (?, ?)", (table, _total(digest for (digest,) in digests)))
+
+    def damaged(self) -> list[str]:
+        """Return the names of the tables that are not as they were written."""
+        return [name for name in TABLES if not self.sound_rows(name)[1]]
 
     def _fetch(self, query: str, *values: str | bytes) -> Sequence[tuple[Any, ...]] | None:
         """Return the lines of a query; None of a damaged book."""
@@ -177,9 +187,8 @@ class Books:
             with atomic_files.exclusive_lock(self.path.parent):
                 if not self.path.exists():
                     atomic_files.write(self.path, _new_book({}))
-        with self._open() as tables:
+        with self._open(_IMMEDIATE) as tables:
             tables._connection.execute("PRAGMA secure_delete = ON")
-            tables._connection.execute("BEGIN IMMEDIATE")
             yield tables
             tables._connection.execute("COMMIT")
 
@@ -191,14 +200,14 @@ class Books:
         """
         if not self._damaged_tables():
             return None
-        with atomic_files.exclusive_lock(self.path.parent):
-            if not (names := self._damaged_tables()):  # another run has made it anew
+        copy = self.path.with_name(f"{self.path.name}.damaged")
+        waiting = atomic_files.exclusive_lock(self.path.parent)
+        with waiting, atomic_files.write_errors(copy), self._open(_IMMEDIATE) as tables:  # nobody else writes meanwhile
+            if not (names := tables.damaged()):  # another run has made it anew
                 return None
-            copy = self.path.with_name(f"{self.path.name}.damaged")
-            with atomic_files.write_errors(copy), self._open() as tables:
-                contents = {name: tables.rows(name) for name in TABLES}
-                atomic_files.write(copy, self.path.read_bytes())
-                atomic_files.write(self.path, _new_book(contents))
+            contents = {name: tables.rows(name) for name in TABLES}
+            _keep(self.path, copy)
+            atomic_files.write(self.path, _new_book(contents))
         public = "a confidential record was damaged and begins anew"
         private = (
             f"{self.path} was damaged ({', '.join(names)}); its sound rows are kept, the others begin anew, and a copy "
@@ -208,27 +217,38 @@ class Books:
 
     def _damaged_tables(self) -> list[str]:
         with self._open() as tables:
-            return [name for name in TABLES if not tables.sound_rows(name)[1]]
+            return tables.damaged()
 
     @contextmanager
-    def _open(self) -> Iterator[BookTables]:
-        """Yield the tables, empty ones before the book exists."""
-        try:
-            self.path.open("rb").close()
-        except (FileNotFoundError, NotADirectoryError):
+    def _open(self, begin: str = "BEGIN") -> Iterator[BookTables]:
+        """Yield the tables within one transaction, empty ones before the book exists."""
+        if not atomic_files.path_exists(self.path):
             with closing(_memory({})) as connection:
                 yield BookTables(connection)
             return
-        except OSError as error:
-            raise atomic_files.unreadable_error(self.path, error.errno) from None
-        address = f"file:{quote(bytes(self.path.absolute()))}?mode=rw"
-        connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        if not os.access(self.path, os.R_OK):
+            raise atomic_files.unreadable_error(self.path, errno.EACCES)
         try:
-            yield BookTables(connection)
+            with closing(self._connect(begin)) as connection:
+                yield BookTables(connection)
         except sqlite3.DatabaseError as error:
             raise self._error(error) from None
-        finally:
-            connection.close()
+
+    def _connect(self, begin: str) -> sqlite3.Connection:
+        """Return a connection that has begun a transaction, of a damaged book perhaps none: its first query fails."""
+        address = f"file:{quote(bytes(self.path.absolute()))}?mode=rw"
+        while True:
+            file = self.path.stat().st_ino
+            connection = sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+            try:
+                connection.execute(begin)
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    connection.close()
+                    raise
+            if begin != _IMMEDIATE or file == self.path.stat().st_ino:
+                return connection
+            connection.close()  # another run has put a book that it made anew in its place, while this one waited
 
     def _error(self, error: sqlite3.DatabaseError) -> AgedpError:
         if _is_damage(error):
@@ -262,6 +282,15 @@ def _digest(table: str, key: object, content: object) -> bytes:
 
 def _total(digests: Iterable[bytes]) -> bytes:
     return hashlib.blake2b(repr([*digests]).encode(), digest_size=16).digest()
+
+
+def _keep(path: Path, copy: Path) -> None:
+    """Keep a file that is about to be replaced under another name."""
+    copy.unlink(missing_ok=True)
+    try:
+        os.link(path, copy)
+    except OSError:  # a file system without links
+        atomic_files.write(copy, path.read_bytes())
 
 
 def _memory(contents: Mapping[str, Rows]) -> sqlite3.Connection:
