@@ -27,6 +27,8 @@ AUSGRID = ["Customer", "Generator Capacity", "Postcode", "Consumption Category",
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 LONGEST = 65536
 BOM = b"\xef\xbb\xbf"
+_SPREADSHEET_TEXT = re.compile(rb'="[^"]*"')
+"""Such as ="0123": how spreadsheets keep a number as text; the quotes are part of the text."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:(Z)|([+-])(\d\d)(?::?(\d\d))?)?)?",
@@ -85,7 +87,7 @@ def _split(line: bytes, *, bare_quotes: bool) -> list[bytes] | None:
         else:
             end = line.find(b",", at)
             text, at = (line[at:], len(line)) if end < 0 else (line[at:end], end)
-            if b'"' in text and not bare_quotes:
+            if b'"' in text and not bare_quotes and not _SPREADSHEET_TEXT.fullmatch(text):
                 return None
         fields.append(text)
         if at >= len(line):

@@ -35,11 +35,13 @@ SURROUNDINGS: list[tuple[str, dict[str, str | None]]] = [
 
 def check(words: tuple[str, ...], folder: Path, streams: str, given: dict[str, str | None]) -> None:
     """Run the command in a process of its own, a shell arranging its streams, and require that it ends well."""
-    environment = {**os.environ, "PYTHONPATH": source_path(), **given}
     script = f'"$@" {streams}; exit ${{PIPESTATUS[0]}}'
+    # by `env`, so that the shell itself says nothing about an odd environment
+    removed = [f"--unset={name}" for name, value in given.items() if value is None]
+    added = [f"{name}={value}" for name, value in given.items() if value is not None]
+    command = ["env", *removed, *added, sys.executable, "-u", "-m", "agedp_flows", *words]
     done = subprocess.run(
-        ["bash", "-c", script, "", sys.executable, "-u", "-m", "agedp_flows", *words],
-        cwd=folder, env={name: value for name, value in environment.items() if value is not None},
+        ["bash", "-c", script, "", *command], cwd=folder, env={**os.environ, "PYTHONPATH": source_path()},
         stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=300, check=False,
     )  # fmt: skip
     lost = "No space left on device" if streams == ">/dev/full" and words != ("rnu",) else ""
