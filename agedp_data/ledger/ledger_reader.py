@@ -697,6 +697,9 @@ class LedgerReader(ChainReader):
         return run_transaction(self._database, partial(ledger_faults, self._database), write=False)
 
 
+_MAX_CHANGE: Final = 300  # characters of a message about one changed key
+
+
 def require_same_contract(registered: records.ContractRecord, contract: Mapping[str, Any]) -> records.ContractRecord:
     """Return the registered contract if `contract` has the same meaning.
 
@@ -709,7 +712,8 @@ def require_same_contract(registered: records.ContractRecord, contract: Mapping[
     changes = registered.terms.counted.differences(parse_contract(promise).counted)
     if not changes:
         return registered
+    shown = (change if len(change) <= _MAX_CHANGE else f"{change[:_MAX_CHANGE]}..." for change in changes)
     raise ContractChanged(
-        f"the run file differs from the contract of {registered.population!r} of {registered.at}: {'; '.join(changes)};"
+        f"the run file differs from the contract of {registered.population!r} of {registered.at}: {'; '.join(shown)};"
         " undo the change, or check with `agedp ledger amend` whether it can be recorded"
     )

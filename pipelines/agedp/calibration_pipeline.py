@@ -12,6 +12,7 @@ second calibration of the same question finds the answer in the ledger, and the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -177,15 +178,17 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     run, model, engine = context.run, context.model, context.engine
     memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
     write_memory_report(memory)  # again with the model: a calibration may be killed in between
+    options: dict[str, Any] = {"before_public": partial(_keep_verdict, run, memory)}
     if context.session is None:
-        return _with_check(context, bound(transitions, edges, context.roster.rows, model, engine=engine), memory)
+        calibration = bound(transitions, edges, context.roster.rows, model, engine=engine, **options)
+        return _with_check(context, calibration, memory)
     session, terms = context.session.checked(create=True), contract_value(run.input)
     question = member_question(model, terms, int(is_on_roster(context.roster.rows, model.period).sum()))
     check_draws_permitted(session, model, question)
     before = len(session.history.draws)
     answer, population = ledger_answer(session, model), run.population.name
-    private: dict[str, Any] = {"input_terms": terms, "population": population, "answer": answer}
-    calibration = bound(transitions, edges, context.roster.rows, model, engine=engine, **private)
+    options |= {"input_terms": terms, "population": population, "answer": answer}
+    calibration = bound(transitions, edges, context.roster.rows, model, engine=engine, **options)
     if session.accounts is not None:
         session.accounts.account(session.open_ledger)  # finds the population by its draw from now on
     draws = session.history.draws
@@ -195,11 +198,15 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
 
 
 def _with_check(context: CalibrationContext, calibration: Calibration, memory: MemoryCurves) -> Calibration:
-    """Return a calibration with the check of its model, whose verdict is kept for the runs that use the model."""
+    """Return a calibration with the check of its model."""
     checked = replace(calibration, memory=memory, tasks=task_summary(context.engine))
     write_memory_report(memory, checked)
-    write_verdict(Path(context.run.output.confidential), calibration.model.id, memory.verdict)
     return checked
+
+
+def _keep_verdict(run: RunFile, memory: MemoryCurves, model: str) -> None:
+    """Keep the verdict on the model with this SHA-256, for the runs that use it: a model never lacks one."""
+    write_verdict(Path(run.output.confidential), model, memory.verdict)
 
 
 def _steps(model: EstimatedModel, period: Period) -> Period:

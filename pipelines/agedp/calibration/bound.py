@@ -18,7 +18,7 @@ With publish = "private" the model is a member of a public family of bounds that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -98,6 +98,7 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
     input_terms: Mapping[str, Any] = MappingProxyType({}),
     population: str = "",
     answer: member_selection.Answer = member_selection.draw_anew,
+    before_public: Callable[[str], None] = lambda _: None,
     engine: Engine = ONE_THREAD,
 ) -> Calibration:
     """Compute the leakage bound of the population and write the model's folder.
@@ -110,6 +111,7 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
         input_terms: the rules for reading the input files, which the question of a private selection names.
         population: name of the population that a privately selected model is about.
         answer: how the question of a private selection is answered once; by default the model alone has the answer.
+        before_public: called with the model's SHA-256 before its public part is written, which makes it a model.
         engine: runs a task for each block of households.
 
     Raises:
@@ -139,6 +141,7 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
     _write_counts(folder, ids, included_transitions.counts, result.groups)
     _write_households(folder, ids, included_transitions, result, model.ages_days)
     atomic_files.write(folder / DIGEST_FILE, digest_line(result.model.text).encode())
+    before_public(result.model.id)
     atomic_files.write(folder / PUBLIC_FILE, result.model.text.encode())
     readings, gaps = included_transitions.readings, included_transitions.gaps
     unmixed, without_readings = int((~result.mixes).sum()), int((readings == 0).sum())

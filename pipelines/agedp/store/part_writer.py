@@ -336,7 +336,7 @@ def cut_part(store: Store, months: str, name: str, first_kept: str) -> None:
     """Rewrite a part without the months before `first_kept`, unless it has none; a damaged part is removed.
 
     Both files are put in place by rename, after a manifest that describes them before and after. PART_DAYS are the
-    last: without old months the part is done.
+    last: without old months the part is done. A removal that a killed run began is completed under its manifest.
     """
     paths = store.folder / months / name, store.folder / "part_days" / months / name
     tables = (store.schema, _readings_options(store.schema)), (PART_DAYS, _DAYS_OPTIONS)
@@ -352,8 +352,10 @@ def cut_part(store: Store, months: str, name: str, first_kept: str) -> None:
     manifest = store.manifest(content)
     if manifest is not None and int(number) < len(manifest.parts):
         parts, before = list(manifest.parts), tuple(path.stat().st_size for path in paths)
-        parts[int(number)] = replace(parts[int(number)], files=(before, tuple(map(len, contents))))
-        write_manifest(store.folder, replace(manifest, parts=tuple(parts)))
+        after = tuple(map(len, contents))
+        if [tuple(sizes) for sizes in parts[int(number)].files][1:] != [after]:
+            parts[int(number)] = replace(parts[int(number)], files=(before, after))
+            write_manifest(store.folder, replace(manifest, parts=tuple(parts)))
     write_files(store.folder, months, name, contents)
 
 
