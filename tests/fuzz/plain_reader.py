@@ -236,11 +236,12 @@ def london(data: bytes) -> Read:
     if not data.removeprefix(BOM).strip():
         return Read()
     names = [name.strip('"').lower() for name in names_of(lines[0]) or []]
-    if names not in LONDON or len(lines[0]) > LONGEST:
+    index = names[:1] == [""]  # that of a data frame
+    if names[index:] not in LONDON or len(lines[0]) > LONGEST:
         return Read(why_refused="header")
     time = next(i for i, name in enumerate(names) if name in ("datetime", "tstp"))
     energy = next(i for i, name in enumerate(names) if name.startswith(("kwh/hh", "energy(kwh/hh)")))
-    return _long(lines[1:], len(names), (0, time, energy), _LONDON_SHAPE)
+    return _long(lines[1:], len(names), (int(index), time, energy), _LONDON_SHAPE)
 
 
 def long(data: bytes, shape: Long) -> Read:
