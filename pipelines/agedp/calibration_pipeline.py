@@ -178,10 +178,10 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     run, model, engine = context.run, context.model, context.engine
     memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
     write_memory_report(memory)  # again with the model: a calibration may be killed in between
-    options: dict[str, Any] = {"before_public": partial(_keep_verdict, run, memory)}
+    options: dict[str, Any] = {"before_public": partial(_keep_check, context, memory)}
     if context.session is None:
         calibration = bound(transitions, edges, context.roster.rows, model, engine=engine, **options)
-        return _with_check(context, calibration, memory)
+        return _with_check(context, memory, calibration)
     session, terms = context.session.checked(create=True), contract_value(run.input)
     question = member_question(model, terms, int(is_on_roster(context.roster.rows, model.period).sum()))
     check_draws_permitted(session, model, question)
@@ -194,19 +194,18 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     draws = session.history.draws
     drawn = len(draws) - before
     summary = DrawSummary(drawn, 1 - drawn, len(draws), sum(draw.loss for draw in draws))
-    return replace(_with_check(context, calibration, memory), draws=summary)
+    return replace(_with_check(context, memory, calibration), draws=summary)
 
 
-def _with_check(context: CalibrationContext, calibration: Calibration, memory: MemoryCurves) -> Calibration:
+def _with_check(context: CalibrationContext, memory: MemoryCurves, calibration: Calibration) -> Calibration:
     """Return a calibration with the check of its model."""
-    checked = replace(calibration, memory=memory, tasks=task_summary(context.engine))
-    write_memory_report(memory, checked)
-    return checked
+    return replace(calibration, memory=memory, tasks=task_summary(context.engine))
 
 
-def _keep_verdict(run: RunFile, memory: MemoryCurves, model: str) -> None:
-    """Keep the verdict on the model with this SHA-256, for the runs that use it: a model never lacks one."""
-    write_verdict(Path(run.output.confidential), model, memory.verdict)
+def _keep_check(context: CalibrationContext, memory: MemoryCurves, calibration: Calibration) -> None:
+    """Write the check of a model, and its verdict for the runs that use it: a model never lacks one."""
+    write_memory_report(memory, _with_check(context, memory, calibration))
+    write_verdict(Path(context.run.output.confidential), calibration.model.id, memory.verdict)
 
 
 def _steps(model: EstimatedModel, period: Period) -> Period:

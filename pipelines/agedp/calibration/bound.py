@@ -98,7 +98,7 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
     input_terms: Mapping[str, Any] = MappingProxyType({}),
     population: str = "",
     answer: member_selection.Answer = member_selection.draw_anew,
-    before_public: Callable[[str], None] = lambda _: None,
+    before_public: Callable[[Calibration], None] = lambda _: None,
     engine: Engine = ONE_THREAD,
 ) -> Calibration:
     """Compute the leakage bound of the population and write the model's folder.
@@ -111,7 +111,7 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
         input_terms: the rules for reading the input files, which the question of a private selection names.
         population: name of the population that a privately selected model is about.
         answer: how the question of a private selection is answered once; by default the model alone has the answer.
-        before_public: called with the model's SHA-256 before its public part is written, which makes it a model.
+        before_public: called with the result before the public part is written, which makes it a model.
         engine: runs a task for each block of households.
 
     Raises:
@@ -141,12 +141,13 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
     _write_counts(folder, ids, included_transitions.counts, result.groups)
     _write_households(folder, ids, included_transitions, result, model.ages_days)
     atomic_files.write(folder / DIGEST_FILE, digest_line(result.model.text).encode())
-    before_public(result.model.id)
-    atomic_files.write(folder / PUBLIC_FILE, result.model.text.encode())
     readings, gaps = included_transitions.readings, included_transitions.gaps
     unmixed, without_readings = int((~result.mixes).sum()), int((readings == 0).sum())
     counts = len(included), unmixed, without_readings, int(readings.sum()), int(gaps.sum())
-    return Calibration(result.model, *counts, model.ages_days, result.curves, selected=result.selected)
+    calibration = Calibration(result.model, *counts, model.ages_days, result.curves, selected=result.selected)
+    before_public(calibration)
+    atomic_files.write(folder / PUBLIC_FILE, result.model.text.encode())
+    return calibration
 
 
 def has_model(model: EstimatedModel) -> bool:
